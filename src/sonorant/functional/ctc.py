@@ -1,0 +1,188 @@
+"""Connectionist temporal classification."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sonorant.functional.reduction import Reduction, check_reduction, compute_dtype, reduce_utterances
+from sonorant.lengths import check_lengths, sequence_mask, values_are_checkable
+
+__all__ = ["ctc_loss", "ctc_required_frames"]
+
+
+def ctc_loss(
+    log_probs: Float[Tensor, "batch time classes"],
+    targets: Int[Tensor, "batch target"],
+    input_lengths: Int[Tensor, " batch"],
+    target_lengths: Int[Tensor, " batch"],
+    *,
+    blank: int = 0,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    r"""Negative log likelihood of the targets, summed over all monotonic alignments with blanks.
+
+    .. math:: -\log \sum_{\pi \in \mathcal{B}^{-1}(y)} \prod_t p_t(\pi_t)
+
+    It departs from :func:`torch.nn.functional.ctc_loss` where users get hurt: the layout is batch first; an
+    utterance with too few frames (fewer than its labels plus its adjacent repeats) has loss and gradient 0 and is
+    counted in no mean, so that the rest of the batch gets exactly the update it would have got alone; whatever
+    stands in padding, NaN included, changes nothing; the gradient is the true one with respect to ``log_probs``
+    (torch's is right only behind a log-softmax); and it compiles with ``fullgraph=True``.
+
+    Args:
+        log_probs: ``(batch, time, classes)``, log probabilities.
+        targets: ``(batch, target)``, class ids; what lies beyond a target's length is ignored.
+        input_lengths: ``(batch,)``, frames; 0 is allowed.
+        target_lengths: ``(batch,)``, labels; 0 is allowed: the loss is then that of blanks alone.
+        blank: the id of the blank.
+        reduction: ``"none"`` gives one value an utterance, ``"sum"`` their sum, ``"mean"`` the mean of value /
+            target length, ``"batchmean"`` the mean of the values, both over feasible utterances.
+
+    Returns:
+        ``(batch,)`` or a scalar, in float32 for half precision, else in the dtype of ``log_probs``.
+
+    Raises:
+        ValueError: lengths beyond the tensors, blank or target ids out of range, the blank among the targets.
+
+    References:
+        Graves, Fernández, Gomez and Schmidhuber 2006, "Connectionist temporal classification".
+
+    Example:
+        >>> import torch
+        >>> from sonorant.functional import ctc_loss
+        >>> log_probs = torch.full((1, 2, 3), 1 / 3).log()
+        >>> ctc_loss(log_probs, torch.tensor([[1]]), torch.tensor([2]), torch.tensor([0]), reduction="none")
+        tensor([2.1972])
+    """
+    check_reduction(reduction)
+    num_classes = log_probs.shape[2]
+    if not 0 <= blank < num_classes:
+        raise ValueError(f"blank is {blank}, but log_probs holds {num_classes} classes")
+    batch_size, max_frames = log_probs.shape[:2]
+    if targets.shape[0] != batch_size:
+        raise ValueError(f"targets has {targets.shape[0]} rows for a batch of {batch_size}")
+    check_lengths(input_lengths, "input_lengths", batch_size=batch_size, max_length=max_frames, min_length=0)
+    check_lengths(target_lengths, "target_lengths", batch_size=batch_size, max_length=targets.shape[1], min_length=0)
+    target_mask = sequence_mask(target_lengths, targets.shape[1])
+    _check_targets(targets, target_mask, blank, num_classes)
+
+    mask = sequence_mask(input_lengths, max_frames).unsqueeze(2)
+    log_probs = torch.where(mask, log_probs.to(compute_dtype(log_probs)), 0.0)
+    targets = torch.where(target_mask, targets, 0).long()
+    nll, _ = torch.ops.sonorant.ctc(
+        log_probs,
+        targets,
+        input_lengths.long(),
+        target_lengths.long(),
+        blank,
+        torch.is_grad_enabled() and log_probs.requires_grad,
+    )
+    feasible = nll != torch.inf
+    nll = torch.where(feasible, nll, 0.0)
+    return reduce_utterances(nll, reduction, divisors=target_lengths.clamp(min=1), counted=feasible)
+
+
+def ctc_required_frames(
+    targets: Int[Tensor, "batch target"], target_lengths: Int[Tensor, " batch"]
+) -> Int[Tensor, " batch"]:
+    """The fewest frames in which each target can be emitted: its labels plus its adjacent repeats.
+
+    Args:
+        targets: ``(batch, target)``, class ids.
+        target_lengths: ``(batch,)``, labels.
+
+    Returns:
+        int64 ``(batch,)``.
+
+    Raises:
+        ValueError: lengths that do not fit ``targets``.
+
+    Example:
+        >>> import torch
+        >>> from sonorant.functional import ctc_required_frames
+        >>> ctc_required_frames(torch.tensor([[1, 1, 2], [1, 2, 2]]), torch.tensor([3, 2]))
+        tensor([4, 2])
+    """
+    check_lengths(
+        target_lengths,
+        "target_lengths",
+        batch_size=targets.shape[0],
+        max_length=targets.shape[1],
+        min_length=0,
+    )
+    pair_mask = sequence_mask((target_lengths - 1).clamp(min=0), max(targets.shape[1] - 1, 0))
+    repeats = (targets[:, 1:] == targets[:, :-1]) & pair_mask
+    return target_lengths.long() + repeats.sum(1)
+
+
+def _check_targets(targets: Tensor, mask: Tensor, blank: int, num_classes: int) -> None:
+    if not values_are_checkable(targets):
+        return
+    wrong = mask & ((targets < 0) | (targets >= num_classes) | (targets == blank))
+    if wrong.any():
+        row, column = wrong.nonzero()[0].tolist()
+        value = int(targets[row, column])
+        reason = "the blank" if value == blank else f"outside the {num_classes} classes"
+        raise ValueError(f"targets[{row}, {column}] is {value}: {reason}")
+
+
+@torch.library.custom_op("sonorant::ctc", mutates_args=())
+def _ctc(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor,
+    target_lengths: Tensor,
+    blank: int,
+    needs_gradient: bool,
+) -> tuple[Tensor, Tensor]:
+    """The NLL an utterance, inf where infeasible, and its gradient (empty when it is not needed)."""
+    if log_probs.numel() == 0:  # torch refuses it
+        nll = torch.where(target_lengths > 0, torch.inf, 0.0).to(log_probs)
+        return nll, torch.zeros_like(log_probs) if needs_gradient else log_probs.new_empty(0)
+    inputs = log_probs.transpose(0, 1)
+    nll, log_alpha = torch.ops.aten._ctc_loss.Tensor(inputs, targets, input_lengths, target_lengths, blank)
+    if not needs_gradient:
+        return nll, log_probs.new_empty(0)
+    gradient = torch.ops.aten._ctc_loss_backward.Tensor(
+        torch.ones_like(nll),
+        inputs,
+        targets,
+        input_lengths,
+        target_lengths,
+        nll,
+        log_alpha,
+        blank,
+        zero_infinity=True,
+    ).transpose(0, 1)
+    # torch's gradient is exp(log_probs) - occupancy, with a log-softmax before it in mind
+    valid = sequence_mask(input_lengths, log_probs.shape[1]) & (nll != torch.inf).unsqueeze(1)
+    gradient = torch.where(valid.unsqueeze(2), gradient - log_probs.exp(), 0.0)
+    return nll, gradient.contiguous()
+
+
+@_ctc.register_fake
+def _(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor,
+    target_lengths: Tensor,
+    blank: int,
+    needs_gradient: bool,
+) -> tuple[Tensor, Tensor]:
+    nll = log_probs.new_empty(log_probs.shape[0])
+    gradient = torch.empty_like(log_probs, memory_format=torch.contiguous_format)
+    return nll, gradient if needs_gradient else log_probs.new_empty(0)
+
+
+def _setup_context(
+    ctx: torch.autograd.function.FunctionCtx, inputs: tuple[object, ...], output: tuple[Tensor, Tensor]
+) -> None:
+    ctx.save_for_backward(output[1])
+
+
+def _backward(ctx: torch.autograd.function.FunctionCtx, grad_nll: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    (gradient,) = ctx.saved_tensors  # type: ignore[attr-defined]
+    return grad_nll.view(-1, 1, 1) * gradient, None, None, None, None, None
+
+
+_ctc.register_autograd(_backward, setup_context=_setup_context)

@@ -1,0 +1,149 @@
+"""Normalisation over the valid frames of padded batches."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sonorant.functional.reduction import compute_dtype
+from sonorant.lengths import check_lengths, sequence_mask, values_are_checkable
+
+__all__ = ["masked_batch_norm", "utterance_cmvn"]
+
+
+def masked_batch_norm(
+    x: Float[Tensor, "batch channels time"],
+    lengths: Int[Tensor, " batch"],
+    running_mean: Float[Tensor, " channels"] | None,
+    running_var: Float[Tensor, " channels"] | None,
+    weight: Float[Tensor, " channels"] | None = None,
+    bias: Float[Tensor, " channels"] | None = None,
+    *,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Float[Tensor, "batch channels time"]:
+    r"""Batch normalisation whose statistics are taken over valid frames only.
+
+    .. math:: y = \frac{x - \mathrm{E}[x]}{\sqrt{\mathrm{Var}[x] + \epsilon}} \cdot w + b
+
+    Mean and (biased) variance run over the valid frames of the whole batch, so that padding changes nothing; with
+    equal lengths this is :func:`torch.nn.functional.batch_norm`. Frames beyond a length come out as 0.
+
+    Args:
+        x: ``(batch, channels, time)``, channel-first as in a convolution stack.
+        lengths: ``(batch,)``, frames; at least 0, at most ``time``.
+        running_mean: ``(channels,)``, updated in place when training, used when not; None: not kept.
+        running_var: ``(channels,)``, likewise; takes the unbiased variance, as torch's does.
+        weight: ``(channels,)`` or None.
+        bias: ``(channels,)`` or None.
+        training: take the statistics from the batch.
+        momentum: the weight of the new statistics in the running ones.
+        eps: added to the variance.
+
+    Returns:
+        ``(batch, channels, time)`` in the dtype of ``x``; half precision is computed in float32.
+
+    Raises:
+        ValueError: lengths that do not fit ``x``; fewer than two valid frames when training; no running
+            statistics when not training.
+
+    References:
+        Ioffe and Szegedy 2015, arXiv 1502.03167.
+
+    Example:
+        >>> import torch
+        >>> from sonorant.functional import masked_batch_norm
+        >>> x = torch.tensor([[[1.0, 3.0, 99.0]]])
+        >>> masked_batch_norm(x, torch.tensor([2]), None, None, training=True, eps=0.0)
+        tensor([[[-1.,  1.,  0.]]])
+    """
+    check_lengths(lengths, "lengths", batch_size=x.shape[0], max_length=x.shape[2], min_length=0)
+    mask = sequence_mask(lengths, x.shape[2]).unsqueeze(1)
+    dtype = x.dtype
+    x = torch.where(mask, x.to(compute_dtype(x)), 0.0)
+    if training:
+        mean, var = _batch_statistics(x, mask, lengths, running_mean, running_var, momentum)
+    elif running_mean is None or running_var is None:
+        raise ValueError("running_mean and running_var are needed when training=False")
+    else:
+        mean, var = running_mean.to(x.dtype), running_var.to(x.dtype)
+    scale = torch.rsqrt(var + eps)
+    if weight is not None:
+        scale = scale * weight.to(x.dtype)
+    y = (x - mean.unsqueeze(1)) * scale.unsqueeze(1)
+    if bias is not None:
+        y = y + bias.to(x.dtype).unsqueeze(1)
+    return torch.where(mask, y, 0.0).to(dtype)
+
+
+def _batch_statistics(
+    x: Tensor,
+    mask: Tensor,
+    lengths: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    momentum: float,
+) -> tuple[Tensor, Tensor]:
+    """Mean and biased variance over the valid frames; the running statistics follow them."""
+    num_frames = lengths.sum()
+    if values_are_checkable(lengths) and int(num_frames) < 2:
+        raise ValueError(f"lengths: {int(num_frames)} valid frames in the batch; training needs at least 2")
+    mean = x.sum((0, 2)) / num_frames
+    var = torch.where(mask, x - mean.unsqueeze(1), 0.0).square().sum((0, 2)) / num_frames
+    with torch.no_grad():
+        if running_mean is not None:
+            running_mean.lerp_(mean.to(running_mean.dtype), momentum)
+        if running_var is not None:
+            unbiased = var * num_frames / (num_frames - 1)
+            running_var.lerp_(unbiased.to(running_var.dtype), momentum)
+    return mean, var
+
+
+def utterance_cmvn(
+    features: Float[Tensor, "batch time features"],
+    lengths: Int[Tensor, " batch"],
+    *,
+    normalize_variance: bool = True,
+    eps: float = 1e-5,
+) -> Float[Tensor, "batch time features"]:
+    r"""Cepstral mean and variance normalisation of each utterance by its own frames.
+
+    .. math:: y_t = \frac{x_t - \mathrm{E}_t[x]}{\sqrt{\mathrm{Var}_t[x] + \epsilon}}
+
+    It removes the recording's level and channel. The variance is the biased one, over valid frames; frames beyond
+    a length come out as 0, which is then also the mean of what is valid.
+
+    Args:
+        features: ``(batch, time, features)``, for example log mel energies.
+        lengths: ``(batch,)``, frames; at least 0, at most ``time``.
+        normalize_variance: divide by the standard deviation as well.
+        eps: added to the variance; a constant feature comes out as 0.
+
+    Returns:
+        ``(batch, time, features)`` in the dtype of ``features``; half precision is computed in float32.
+
+    Raises:
+        ValueError: lengths that do not fit ``features``.
+
+    References:
+        Viikki and Laurila 1998, "Cepstral domain segmental feature vector normalization for noise robust speech
+        recognition"; here the segment is the utterance.
+
+    Example:
+        >>> import torch
+        >>> from sonorant.functional import utterance_cmvn
+        >>> features = torch.tensor([[[1.0], [3.0], [99.0]]])
+        >>> utterance_cmvn(features, torch.tensor([2]), eps=0.0)
+        tensor([[[-1.],
+                 [ 1.],
+                 [ 0.]]])
+    """
+    check_lengths(lengths, "lengths", batch_size=features.shape[0], max_length=features.shape[1], min_length=0)
+    mask = sequence_mask(lengths, features.shape[1]).unsqueeze(2)
+    x = torch.where(mask, features.to(compute_dtype(features)), 0.0)
+    num_frames = lengths.clamp(min=1).to(x.dtype).view(-1, 1, 1)
+    centred = torch.where(mask, x - x.sum(1, keepdim=True) / num_frames, 0.0)
+    if normalize_variance:
+        var = centred.square().sum(1, keepdim=True) / num_frames
+        centred = centred * torch.rsqrt(var + eps)
+    return centred.to(features.dtype)

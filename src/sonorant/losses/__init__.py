@@ -1,0 +1,5 @@
+"""Losses as Modules: they hold the hyperparameters and call :mod:`sonorant.functional`."""
+
+from sonorant.losses.ctc import CtcLoss
+
+__all__ = ["CtcLoss"]

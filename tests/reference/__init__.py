@@ -1,0 +1,1 @@
+"""Slow and obvious versions of the operations, to compare with."""

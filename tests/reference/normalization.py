@@ -1,0 +1,34 @@
+"""Normalisation written with the valid frames cut out."""
+
+import torch
+from torch import Tensor
+
+
+def batch_norm_by_frames(
+    x: Tensor,
+    lengths: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    training: bool,
+) -> Tensor:
+    frames = torch.cat([row[:, : int(n)] for row, n in zip(x, lengths, strict=True)], 1)
+    out = torch.nn.functional.batch_norm(
+        frames.unsqueeze(0), running_mean, running_var, weight, bias, training=training
+    ).squeeze(0)
+    result = torch.zeros_like(x)
+    for row, part in enumerate(out.split(lengths.tolist(), 1)):
+        result[row, :, : part.shape[1]] = part
+    return result
+
+
+def cmvn_by_utterance(features: Tensor, lengths: Tensor, normalize_variance: bool, eps: float) -> Tensor:
+    result = torch.zeros_like(features)
+    for row, n in enumerate(lengths.tolist()):
+        valid = features[row, :n]
+        if n:
+            centred = valid - valid.mean(0)
+            scale = (valid.var(0, correction=0) + eps).sqrt() if normalize_variance else 1.0
+            result[row, :n] = centred / scale
+    return result
