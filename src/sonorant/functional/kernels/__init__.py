@@ -1,0 +1,69 @@
+"""Fast CPU forms of the operations that earn one, compiled by numba (the extra ``fast``).
+
+They are reached only through the custom operators of :mod:`sonorant.functional`. Which form runs is decided by what
+is installed and by the device, never in mid-run. A kernel is a serial function over ``range(start, stop)`` of the
+batch that releases the GIL; :func:`run_over_batch` spreads the batch over plain threads. numba's own thread pool is
+not used: it resets torch's thread count, dies in forked DataLoader workers, and aborts on concurrent calls.
+"""
+
+import importlib.util
+import logging
+import threading
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Any
+
+import torch
+
+__all__ = ["available", "kernel", "run_over_batch"]
+
+logger = logging.getLogger(__name__)
+
+
+@cache
+def available() -> bool:
+    """Whether numba is installed, so that the kernels run on the CPU."""
+    return importlib.util.find_spec("numba") is not None
+
+
+def kernel(function: Callable[..., None]) -> Callable[..., None]:
+    """Compile a function with numba when it is first called, and cache the result on disk."""
+    compiled: list[Callable[..., None]] = []
+    lock = threading.Lock()
+
+    @wraps(function)
+    def call(*arguments: Any) -> None:
+        with lock:
+            if not compiled:
+                import numba
+
+                logger.info("preparing the kernel %s (compiled once, then cached)", function.__name__)
+                compiled.append(numba.njit(function, nogil=True, cache=True, error_model="numpy"))
+        compiled[0](*arguments)
+
+    return call
+
+
+def run_over_batch(function: Callable[..., None], batch_size: int, *arguments: Any) -> None:
+    """Call ``function(start, stop, *arguments)`` over the batch, on as many threads as torch uses.
+
+    The threads live for one call, so that forked workers and concurrent callers cannot meet a dead or a busy pool.
+    """
+    num_threads = max(1, min(torch.get_num_threads(), batch_size))
+    bounds = [batch_size * index // num_threads for index in range(num_threads + 1)]
+    errors: list[BaseException] = []
+
+    def work(start: int, stop: int) -> None:
+        try:
+            function(start, stop, *arguments)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=pair) for pair in zip(bounds[1:-1], bounds[2:], strict=True)]
+    for thread in threads:
+        thread.start()
+    work(bounds[0], bounds[1])
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
