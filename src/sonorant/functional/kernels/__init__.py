@@ -11,6 +11,7 @@ import logging
 import threading
 from collections.abc import Callable
 from functools import cache, wraps
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -59,7 +60,7 @@ def run_over_batch(function: Callable[..., None], batch_size: int, *arguments: A
         except BaseException as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=work, args=pair) for pair in zip(bounds[1:-1], bounds[2:], strict=True)]
+    threads = [threading.Thread(target=work, args=pair) for pair in pairwise(bounds[1:])]
     for thread in threads:
         thread.start()
     work(bounds[0], bounds[1])
