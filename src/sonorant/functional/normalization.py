@@ -60,43 +60,42 @@ def masked_batch_norm(
     check_lengths(lengths, "lengths", batch_size=x.shape[0], max_length=x.shape[2], min_length=0)
     mask = sequence_mask(lengths, x.shape[2]).unsqueeze(1)
     dtype = x.dtype
-    x = torch.where(mask, x.to(compute_dtype(x)), 0.0)
+    x = x.to(compute_dtype(x))
     if training:
-        mean, var = _batch_statistics(x, mask, lengths, running_mean, running_var, momentum)
+        num_frames = _count_frames(lengths)
+        mean = torch.where(mask, x, 0.0).sum((0, 2)) / num_frames
     elif running_mean is None or running_var is None:
         raise ValueError("running_mean and running_var are needed when training=False")
     else:
-        mean, var = running_mean.to(x.dtype), running_var.to(x.dtype)
+        mean = running_mean.to(x.dtype)
+    centred = torch.where(mask, x - mean.unsqueeze(1), 0.0)
+    if training:
+        var = centred.square().sum((0, 2)) / num_frames
+        _update(running_mean, mean, momentum)
+        _update(running_var, var * num_frames / (num_frames - 1), momentum)
+    else:
+        assert running_var is not None
+        var = running_var.to(x.dtype)
     scale = torch.rsqrt(var + eps)
     if weight is not None:
         scale = scale * weight.to(x.dtype)
-    y = (x - mean.unsqueeze(1)) * scale.unsqueeze(1)
+    y = centred * scale.unsqueeze(1)
     if bias is not None:
-        y = y + bias.to(x.dtype).unsqueeze(1)
-    return torch.where(mask, y, 0.0).to(dtype)
+        y = torch.where(mask, y + bias.to(x.dtype).unsqueeze(1), 0.0)
+    return y.to(dtype)
 
 
-def _batch_statistics(
-    x: Tensor,
-    mask: Tensor,
-    lengths: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    momentum: float,
-) -> tuple[Tensor, Tensor]:
-    """Mean and biased variance over the valid frames; the running statistics follow them."""
+def _count_frames(lengths: Tensor) -> Tensor:
     num_frames = lengths.sum()
     if values_are_checkable(lengths) and int(num_frames) < 2:
         raise ValueError(f"lengths: {int(num_frames)} valid frames in the batch; training needs at least 2")
-    mean = x.sum((0, 2)) / num_frames
-    var = torch.where(mask, x - mean.unsqueeze(1), 0.0).square().sum((0, 2)) / num_frames
-    with torch.no_grad():
-        if running_mean is not None:
-            running_mean.lerp_(mean.to(running_mean.dtype), momentum)
-        if running_var is not None:
-            unbiased = var * num_frames / (num_frames - 1)
-            running_var.lerp_(unbiased.to(running_var.dtype), momentum)
-    return mean, var
+    return num_frames
+
+
+@torch.no_grad()
+def _update(running: Tensor | None, value: Tensor, momentum: float) -> None:
+    if running is not None:
+        running.lerp_(value.to(running.dtype), momentum)
 
 
 def utterance_cmvn(
