@@ -1,0 +1,1 @@
+"""Recordings and transcripts: reading, features, batches, corpora."""

@@ -1,0 +1,77 @@
+"""Words and the symbols they are made of."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+__all__ = ["Lexicon"]
+
+
+class Lexicon:
+    """Pronunciations of words; a word may have several.
+
+    Args:
+        entries: for each word its pronunciations, each a sequence of symbols.
+
+    Example:
+        >>> from sonorant.text import Lexicon
+        >>> lexicon = Lexicon({"YES": [["Y"]], "NO": [["N"]]})
+        >>> lexicon.spell(["NO", "YES"], separator="SIL")
+        ['SIL', 'N', 'SIL', 'Y', 'SIL']
+    """
+
+    def __init__(self, entries: Mapping[str, Sequence[Sequence[str]]]) -> None:
+        for word, pronunciations in entries.items():
+            if not pronunciations or not all(pronunciations):
+                raise ValueError(f"lexicon: {word!r} has no pronunciation, or an empty one")
+        self.entries = {word: [list(symbols) for symbols in entries[word]] for word in sorted(entries)}
+
+    def __len__(self) -> int:
+        """The number of words."""
+        return len(self.entries)
+
+    @property
+    def words(self) -> list[str]:
+        """All words, sorted."""
+        return list(self.entries)
+
+    def spell(self, words: Sequence[str], separator: str | None = None) -> list[str]:
+        """The symbols of a text, each word by its first pronunciation.
+
+        Args:
+            words: the text.
+            separator: a symbol put before, between and after the words, such as silence.
+
+        Raises:
+            ValueError: a word that is not in the lexicon.
+        """
+        between = [] if separator is None else [separator]
+        symbols = list(between)
+        for word in words:
+            if word not in self.entries:
+                raise ValueError(f"word {word!r} is not in the lexicon")
+            symbols += self.entries[word][0] + between
+        return symbols
+
+    def write(self, path: Path) -> None:
+        """Write ``word symbol symbol ...`` lines, one a pronunciation."""
+        lines = [
+            f"{word} {' '.join(symbols)}\n"
+            for word, pronunciations in self.entries.items()
+            for symbols in pronunciations
+        ]
+        path.write_text("".join(lines), encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> "Lexicon":
+        """Read what :meth:`write` wrote.
+
+        Raises:
+            ValueError: a word without symbols (naming the line).
+        """
+        entries: dict[str, list[list[str]]] = {}
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            word, *symbols = line.split()
+            if not symbols:
+                raise ValueError(f"{path}:{number}: {word!r} has no pronunciation")
+            entries.setdefault(word, []).append(symbols)
+        return cls(entries)
