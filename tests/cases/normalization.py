@@ -4,10 +4,10 @@ from typing import Any
 
 from torch import Tensor
 
-from sonorant.functional import masked_batch_norm, utterance_cmvn
+from sonorant.functional import limit_dynamic_range, masked_batch_norm, utterance_cmvn
 from sonorant.nn import MaskedBatchNorm1d, UtteranceCmvn
 from tests.cases.case import Case, Inputs, Rng
-from tests.reference.normalization import batch_norm_by_frames, cmvn_by_utterance
+from tests.reference.normalization import batch_norm_by_frames, cmvn_by_utterance, floor_by_utterance
 
 CHANNELS = 3
 
@@ -65,6 +65,20 @@ CASES = [
         function=utterance_cmvn,
         module=UtteranceCmvn,
         options={"normalize_variance": True, "eps": 1e-5},
+        differentiable=("features",),
+        padding={"features": {1: "lengths"}},
+        outputs=({1: "lengths"},),
+        per_utterance={},
+        computes_in_float32=False,
+        half_tolerance=1e-2,
+    ),
+    Case(
+        name="limit_dynamic_range",
+        make=_make_cmvn,
+        lengths={"lengths": (0, 9)},
+        reference=floor_by_utterance,
+        function=limit_dynamic_range,
+        options={"dynamic_range": 4.0},
         differentiable=("features",),
         padding={"features": {1: "lengths"}},
         outputs=({1: "lengths"},),

@@ -32,3 +32,12 @@ def cmvn_by_utterance(features: Tensor, lengths: Tensor, normalize_variance: boo
             scale = (valid.var(0, correction=0) + eps).sqrt() if normalize_variance else 1.0
             result[row, :n] = centred / scale
     return result
+
+
+def floor_by_utterance(features: Tensor, lengths: Tensor, dynamic_range: float) -> Tensor:
+    result = torch.zeros_like(features)
+    for row, n in enumerate(lengths.tolist()):
+        if n:
+            valid = features[row, :n]
+            result[row, :n] = torch.maximum(valid, valid.max() - dynamic_range)
+    return result

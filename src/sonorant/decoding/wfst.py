@@ -46,6 +46,7 @@ class WfstDecoder:
         lexicon: the words; their symbols must be in ``symbols``.
         arpa: a language model over the words in ARPA format.
         silence: a symbol that may stand at the start and after each word, at the cost of a fair coin.
+        acoustic_scale: what the log probabilities are multiplied with against the graph's costs.
         beam: how much worse than the best a path may be, in nats.
         max_active: how many states are kept at most.
 
@@ -64,6 +65,7 @@ class WfstDecoder:
         arpa: str,
         *,
         silence: str | None = None,
+        acoustic_scale: float = 1.0,
         beam: float = 20.0,
         max_active: int = 7000,
     ) -> None:
@@ -71,6 +73,7 @@ class WfstDecoder:
 
         self._words = ["<eps>", *lexicon.words, "#0", "<s>", "</s>"]
         self._graph = _graph(symbols, lexicon, self._words, arpa, silence)
+        self._acoustic_scale = acoustic_scale
         self._options = kaldi_decoder.FasterDecoderOptions(beam=beam, max_active=max_active)
 
     def decode(self, log_probs: npt.NDArray[np.float32]) -> list[str]:
@@ -86,7 +89,8 @@ class WfstDecoder:
         import kaldifst
 
         decoder = kaldi_decoder.FasterDecoder(self._graph, self._options)
-        decoder.decode(kaldi_decoder.DecodableCtc(np.ascontiguousarray(log_probs, dtype=np.float32)))
+        scores = np.ascontiguousarray(log_probs * self._acoustic_scale, dtype=np.float32)
+        decoder.decode(kaldi_decoder.DecodableCtc(scores))
         if not decoder.reached_final():
             return []
         found, path = decoder.get_best_path()

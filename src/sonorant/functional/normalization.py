@@ -7,7 +7,7 @@ from torch import Tensor
 from sonorant.functional.reduction import compute_dtype
 from sonorant.lengths import check_lengths, sequence_mask, values_are_checkable
 
-__all__ = ["masked_batch_norm", "utterance_cmvn"]
+__all__ = ["limit_dynamic_range", "masked_batch_norm", "utterance_cmvn"]
 
 
 def masked_batch_norm(
@@ -146,3 +146,43 @@ def utterance_cmvn(
         var = centred.square().sum(1, keepdim=True) / num_frames
         centred = centred * torch.rsqrt(var + eps)
     return centred.to(features.dtype)
+
+
+def limit_dynamic_range(
+    features: Float[Tensor, "batch time features"], lengths: Int[Tensor, " batch"], dynamic_range: float
+) -> Float[Tensor, "batch time features"]:
+    r"""Raise what lies far below an utterance's loudest feature to a floor.
+
+    .. math:: y_{tf} = \max(x_{tf}, \max_{t'f'} x_{t'f'} - r)
+
+    A stretch of digital silence has log energies so low that they alone decide the mean and the variance of an
+    utterance; the floor makes it look like the silence of any other recording. Frames beyond a length come out as 0.
+
+    Args:
+        features: ``(batch, time, features)``, log energies.
+        lengths: ``(batch,)``, frames; at least 0, at most ``time``.
+        dynamic_range: r, in the unit of the features (nats for Kaldi's filterbanks: 10 are 43 dB); positive.
+
+    Returns:
+        ``(batch, time, features)`` in the dtype of ``features``.
+
+    Raises:
+        ValueError: lengths that do not fit ``features``, or a range that is not positive.
+
+    References:
+        The same floor, 8 decades, is in the input of Radford et al. 2022, "Whisper", arXiv 2212.04356.
+
+    Example:
+        >>> import torch
+        >>> from sonorant.functional import limit_dynamic_range
+        >>> limit_dynamic_range(torch.tensor([[[-1.0], [-23.0], [5.0]]]), torch.tensor([2]), 10.0).flatten()
+        tensor([ -1., -11.,   0.])
+    """
+    if not dynamic_range > 0:
+        raise ValueError(f"dynamic_range must be positive; got {dynamic_range}")
+    check_lengths(lengths, "lengths", batch_size=features.shape[0], max_length=features.shape[1], min_length=0)
+    mask = sequence_mask(lengths, features.shape[1]).unsqueeze(2)
+    lowest = torch.finfo(features.dtype).min
+    loudest = torch.where(mask, features, lowest).amax((1, 2), keepdim=True) if features.shape[1] else 0.0
+    limited = torch.maximum(features, torch.as_tensor(loudest - dynamic_range))
+    return torch.where(mask, limited, 0.0)

@@ -52,18 +52,13 @@ class Lexicon:
             symbols += self.entries[word][0] + between
         return symbols
 
-    def write(self, path: Path) -> None:
-        """Write ``word symbol symbol ...`` lines, one a pronunciation."""
-        lines = [
-            f"{word} {' '.join(symbols)}\n"
-            for word, pronunciations in self.entries.items()
-            for symbols in pronunciations
-        ]
-        path.write_text("".join(lines), encoding="utf-8")
+    def to_text(self) -> str:
+        """Lines of ``word symbol symbol ...``, one a pronunciation."""
+        return "".join(f"{word} {' '.join(pron)}\n" for word, prons in self.entries.items() for pron in prons)
 
     @classmethod
     def read(cls, path: Path) -> "Lexicon":
-        """Read what :meth:`write` wrote.
+        """Read a file of :meth:`to_text` lines.
 
         Raises:
             ValueError: a word without symbols (naming the line).

@@ -63,14 +63,13 @@ class SymbolTable:
         """Ids to symbols."""
         return [self.symbols[index] for index in ids]
 
-    def write(self, path: Path) -> None:
-        """Write ``symbol id`` lines, the ``tokens.txt`` of Kaldi and sherpa-onnx."""
-        lines = [f"{symbol} {index}\n" for index, symbol in enumerate(self.symbols)]
-        path.write_text("".join(lines), encoding="utf-8")
+    def to_text(self) -> str:
+        """Lines of ``symbol id``: the ``tokens.txt`` of Kaldi and sherpa-onnx."""
+        return "".join(f"{symbol} {index}\n" for index, symbol in enumerate(self.symbols))
 
     @classmethod
     def read(cls, path: Path) -> "SymbolTable":
-        """Read what :meth:`write` wrote.
+        """Read a file of :meth:`to_text` lines.
 
         Raises:
             ValueError: a line that is not ``symbol id``, ids out of order, or a first symbol that is not the blank.

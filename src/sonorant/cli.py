@@ -1,0 +1,154 @@
+"""The command line. Imports are local: `--help` answers before torch could be imported."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sonorant import __version__
+from sonorant.recipes import RECIPES, load_recipe
+
+if TYPE_CHECKING:
+    from sonorant.inference import Recognizer
+
+__all__ = ["main"]
+
+EXTRAS = {"lightning": "train", "jsonargparse": "train", "matplotlib": "train", "tensorboard": "train"} | dict.fromkeys(
+    ("soundfile", "soxr", "kaldi_native_fbank", "safetensors"), "audio"
+)
+EXTRAS |= dict.fromkeys(("kaldifst", "kaldi_decoder", "kaldilm", "kaldialign"), "decode")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; errors that a user can mend are one line and exit status 2."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    if rest and options.verb != "train":
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    try:
+        status: int = options.run(options, rest)
+    except (ValueError, OSError, FloatingPointError) as error:
+        print(f"sonorant: error: {error}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        print(f"sonorant: error: {error}; pip install 'sonorant[{extra}]'", file=sys.stderr)
+        return 2
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="sonorant", description="Train and use speech sequence models.")
+    parser.add_argument("--version", action="version", version=f"sonorant {__version__}")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+
+    recipes = "\n".join(f"  {name:10} {text}" for name, text in RECIPES.items())
+    train = verbs.add_parser(
+        "train",
+        help="train a system",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Train a system into a run directory.",
+        epilog=f"recipes:\n{recipes}\n\n`sonorant train RECIPE --help` lists all its settings.",
+        add_help=False,
+    )
+    train.add_argument("recipe", nargs="?", metavar="RECIPE", help="one of those below")
+    train.add_argument("-h", "--help", action="store_true", help="show this, or the settings of RECIPE")
+    train.set_defaults(run=_train, usage=train)
+
+    evaluate = verbs.add_parser("evaluate", help="count a model's errors")
+    evaluate.add_argument("model", type=Path, metavar="DIR", help="a run directory or a model folder")
+    evaluate.add_argument(
+        "--data", type=Path, metavar="TABLE", help="path<TAB>text lines (default: the recipe's test set)"
+    )
+    evaluate.add_argument("--batch-size", type=int, default=16, metavar="N", help="recordings at once (default: 16)")
+    evaluate.add_argument("--json", action="store_true", help="print JSON")
+    evaluate.set_defaults(run=_evaluate)
+
+    transcribe = verbs.add_parser("transcribe", help="turn recordings into text: path<TAB>text lines")
+    transcribe.add_argument("model", type=Path, metavar="DIR", help="a run directory or a model folder")
+    transcribe.add_argument("files", nargs="+", metavar="FILE", help="recordings; - reads their paths from stdin")
+    transcribe.add_argument("--decoder", choices=("wfst", "greedy"), default="wfst", help="(default: wfst)")
+    transcribe.set_defaults(run=_transcribe)
+    return parser
+
+
+def _train(options: argparse.Namespace, rest: list[str]) -> int:
+    if options.recipe is None:
+        if rest:
+            raise ValueError(f"which recipe? Known are {', '.join(RECIPES)}")
+        options.usage.print_help()
+        return 0
+    recipe = load_recipe(options.recipe)
+    from sonorant.recipes.run import prepare_run
+
+    config, run = prepare_run(recipe, options.recipe, rest + ["--help"] * options.help)
+    metrics = recipe.train(config, run)
+    if metrics:
+        _print_rates(metrics["test"])
+        print(f"trained in {metrics['train_seconds']:.1f} s")
+        print(f"model    {run / 'model'}\npicture  {run / 'posteriors.png'}\nmetrics  {run / 'metrics.json'}")
+    return 0
+
+
+def _evaluate(options: argparse.Namespace, rest: list[str]) -> int:
+    from sonorant.data.manifest import read_table
+    from sonorant.inference import load
+    from sonorant.inference.evaluation import evaluate
+
+    recognizer = load(options.model)
+    if options.data is None and recognizer.recipe is None:
+        raise ValueError(f"{options.model}: the model names no recipe whose test set could be used; give --data TABLE")
+    if options.data is not None:
+        utterances = read_table(options.data)
+    else:
+        utterances = load_recipe(str(recognizer.recipe)).test_set()
+    rates = evaluate(recognizer, utterances, batch_size=options.batch_size).summary()
+    if options.json:
+        print(json.dumps(rates, indent=2))
+    else:
+        _print_rates(rates)
+    return 0
+
+
+def _transcribe(options: argparse.Namespace, rest: list[str]) -> int:
+    from sonorant.inference import load
+
+    recognizer = load(options.model)
+    failed = False
+    for path in _paths(options.files):
+        failed |= not _transcribe_one(recognizer, path, options.decoder)
+    return 2 if failed else 0
+
+
+def _transcribe_one(recognizer: "Recognizer", path: str, decoder: Any) -> bool:
+    """Print a transcript, or say on stderr why there is none: one bad file does not stop the others."""
+    try:
+        text = recognizer.transcribe(path, decoder=decoder)
+    except (ValueError, OSError) as error:
+        print(f"sonorant: error: {error}", file=sys.stderr)
+        return False
+    print(f"{path}\t{text}", flush=True)
+    return True
+
+
+def _paths(files: list[str]) -> Iterator[str]:
+    for file in files:
+        if file == "-":
+            yield from (line.rstrip("\r\n") for line in sys.stdin if line.strip())
+        else:
+            yield file
+
+
+def _print_rates(rates: dict[str, dict[str, Any]]) -> None:
+    print(f"{'decoder':8} {'WER':>7}  {'95 % interval':17} {'errors':>6} {'words':>6} {'ins':>4} {'del':>4} {'sub':>4}")
+    for decoder, rate in rates.items():
+        low, high = rate["wer_interval"] or (float("nan"), float("nan"))
+        print(
+            f"{decoder:8} {rate['wer']:7.2%}  {f'{low:.2%} to {high:.2%}':17} {rate['errors']:6} {rate['words']:6} "
+            f"{rate['insertions']:4} {rate['deletions']:4} {rate['substitutions']:4}"
+        )

@@ -1,0 +1,1 @@
+"""Trained models as files that others can use."""

@@ -1,0 +1,71 @@
+"""A TDNN acoustic model for CTC."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from sonorant.functional import limit_dynamic_range
+from sonorant.lengths import Padded, check_lengths, sequence_mask
+from sonorant.nn import Tdnn, UtteranceCmvn
+
+__all__ = ["TdnnCtc", "TdnnCtcConfig"]
+
+
+@dataclass(frozen=True)
+class TdnnCtcConfig:
+    """What can be chosen about :class:`TdnnCtc`.
+
+    Args:
+        hidden_channels: the width of the convolutions.
+        dynamic_range: log energies are floored at so many nats below the utterance's loudest.
+        normalize_variance: divide each feature by its standard deviation over the utterance, not only centre it.
+        noise: the standard deviation of the Gaussian noise that training adds to the normalised features.
+    """
+
+    hidden_channels: int = 32
+    dynamic_range: float = 10.0
+    normalize_variance: bool = True
+    noise: float = 0.3
+
+
+class TdnnCtc(nn.Module):
+    """Log energies to log probabilities: a floor, mean and variance normalisation, then :class:`sonorant.nn.Tdnn`.
+
+    Floor and normalisation, by utterance, are part of the model, so that who runs an exported one need not know.
+
+    Args:
+        config: see :class:`TdnnCtcConfig`.
+        num_features: features of an input frame.
+        num_classes: symbols, blank included.
+    """
+
+    def __init__(self, config: TdnnCtcConfig, num_features: int, num_classes: int) -> None:
+        super().__init__()
+        self.config = config
+        self.normalization = UtteranceCmvn(normalize_variance=config.normalize_variance)
+        self.encoder = Tdnn(num_features, num_classes, config.hidden_channels)
+
+    def forward(self, features: Float[Tensor, "batch time features"], lengths: Int[Tensor, " batch"]) -> Padded:
+        """Compute log probabilities.
+
+        Args:
+            features: ``(batch, time, num_features)``.
+            lengths: ``(batch,)``, frames; more than ``encoder.shrink``.
+
+        Returns:
+            ``Padded``: log probabilities ``(batch, time - shrink, num_classes)``, 0 beyond the lengths.
+
+        Raises:
+            ValueError: lengths that do not fit, or utterances too short.
+        """
+        check_lengths(lengths, "lengths", batch_size=features.shape[0], max_length=features.shape[1], min_length=0)
+        features = limit_dynamic_range(features, lengths, self.config.dynamic_range)
+        features = self.normalization(features, lengths)
+        if self.training and self.config.noise:
+            features = features + self.config.noise * torch.randn_like(features)
+        logits, output_lengths = self.encoder(features, lengths)
+        log_probs = logits.float().log_softmax(-1)
+        mask = sequence_mask(output_lengths, log_probs.shape[1]).unsqueeze(2)
+        return Padded(torch.where(mask, log_probs, 0.0), output_lengths)

@@ -1,0 +1,56 @@
+"""From command line arguments to a configuration and a run directory."""
+
+from dataclasses import fields
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jsonargparse
+
+__all__ = ["prepare_run"]
+
+CONFIG = "config.yaml"
+
+
+def prepare_run(recipe: ModuleType, name: str, arguments: list[str]) -> tuple[Any, Path]:
+    """Parse the settings of a recipe, and make the run directory with the resolved ``config.yaml``.
+
+    With ``--resume`` the settings are those of the run's own ``config.yaml``.
+
+    Returns:
+        The recipe's ``Config`` and the run directory.
+
+    Raises:
+        ValueError: the directory holds a run already and ``--resume`` was not given; ``--resume`` with other settings.
+        FileNotFoundError: ``--resume`` of a directory that holds no run.
+    """
+    parser = _parser(recipe, name)
+    options = parser.parse_args(arguments)
+    run = Path(options.output)
+    recorded = run / CONFIG
+    if options.resume:
+        if not recorded.is_file():
+            raise FileNotFoundError(f"{recorded}: no such file; there is no run to resume")
+        others = {argument.partition("=")[0] for argument in arguments if argument.startswith("--")}
+        if others - {"--output", "--resume"}:
+            raise ValueError(f"--resume takes every setting from {recorded}; leave out the others")
+        options = parser.parse_args([f"--config={recorded}", *arguments])
+    elif recorded.exists():
+        raise ValueError(f"{run}: holds a run already; go on with --resume, or choose another --output")
+    settings = parser.instantiate_classes(options)
+    config = recipe.Config(**{field.name: settings[field.name] for field in fields(recipe.Config)})
+    if not options.resume:
+        run.mkdir(parents=True, exist_ok=True)
+        for name in ("output", "resume", "config"):
+            del options[name]
+        recorded.write_text(parser.dump(options, skip_validation=True), encoding="utf-8")
+    return config, run
+
+
+def _parser(recipe: ModuleType, name: str) -> jsonargparse.ArgumentParser:
+    parser = jsonargparse.ArgumentParser(prog=f"sonorant train {name}", description=recipe.__doc__)
+    parser.add_argument("--output", type=str, required=True, metavar="DIR", help="the run directory")
+    parser.add_argument("--resume", action="store_true", help="go on with the run in DIR, with its own settings")
+    parser.add_argument("--config", action="config", metavar="FILE", help="settings from a YAML file")
+    parser.add_class_arguments(recipe.Config)
+    return parser

@@ -1,0 +1,64 @@
+"""Speech recognition with CTC."""
+
+from collections.abc import Callable
+
+import torch
+from lightning.pytorch import LightningModule
+from torch import Tensor
+
+from sonorant.data.batching import StatefulLoader
+from sonorant.data.ctc import CtcBatch
+from sonorant.losses import CtcLoss
+from sonorant.models import TdnnCtc
+from sonorant.tasks.optimization import OptimizerConfig, one_cycle
+
+__all__ = ["CtcAsr"]
+
+
+class CtcAsr(LightningModule):
+    """Trains a CTC model.
+
+    Args:
+        model: features to log probabilities.
+        optimizer: see :class:`~sonorant.tasks.optimization.OptimizerConfig`.
+        make_loader: the batches of a rank, from (rank, number of ranks).
+        blank: the id of the blank.
+    """
+
+    def __init__(
+        self,
+        model: TdnnCtc,
+        optimizer: OptimizerConfig,
+        make_loader: Callable[[int, int], StatefulLoader],
+        *,
+        blank: int = 0,
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.loss = CtcLoss(blank, reduction="batchmean")
+        self._optimizer = optimizer
+        self._make_loader = make_loader
+
+    def train_dataloader(self) -> StatefulLoader:
+        """This rank's batches."""
+        return self._make_loader(self.trainer.global_rank, self.trainer.world_size)
+
+    def training_step(self, batch: CtcBatch, batch_index: int) -> Tensor:
+        """The loss of a batch, in nats an utterance.
+
+        Raises:
+            FloatingPointError: the loss is not finite (naming the step and the utterances).
+        """
+        log_probs = self.model(batch.features, batch.feature_lengths)
+        loss: Tensor = self.loss(log_probs.values, batch.targets, log_probs.lengths, batch.target_lengths)
+        if not torch.isfinite(loss):
+            raise FloatingPointError(
+                f"step {self.trainer.global_step}: the CTC loss is {float(loss)}; "
+                f"the batch holds {', '.join(batch.ids)}"
+            )
+        self.log("loss", loss, on_step=False, on_epoch=True, batch_size=len(batch.ids), sync_dist=True, prog_bar=True)
+        return loss
+
+    def configure_optimizers(self) -> dict[str, object]:  # type: ignore[override]
+        """AdamW with a one-cycle schedule over the whole run."""
+        return one_cycle(self.parameters(), self._optimizer, int(self.trainer.estimated_stepping_batches))

@@ -1,0 +1,64 @@
+"""Optimizer, schedule and weight averaging."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from lightning.pytorch.callbacks import WeightAveraging
+
+__all__ = ["OptimizerConfig", "TailAveraging", "one_cycle"]
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    """AdamW with a one-cycle learning rate, and an average of the last weights.
+
+    Args:
+        learning_rate: at its peak.
+        weight_decay: decoupled, as in AdamW.
+        averaged_fraction: the share of the steps, at the end, whose weights are averaged into the final model.
+    """
+
+    learning_rate: float = 1e-2
+    weight_decay: float = 1e-2
+    averaged_fraction: float = 1 / 3
+
+    def __post_init__(self) -> None:
+        if not 0 < self.averaged_fraction <= 1:
+            raise ValueError(f"averaged_fraction must lie in (0, 1]; got {self.averaged_fraction}")
+
+
+def one_cycle(parameters: Iterable[torch.nn.Parameter], config: OptimizerConfig, total_steps: int) -> dict[str, object]:
+    """The optimizer and its schedule, in the form that Lightning takes.
+
+    References:
+        Loshchilov and Hutter 2019, arXiv 1711.05101 (AdamW); Smith and Topin 2018, arXiv 1708.07120 (one cycle).
+    """
+    optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, config.learning_rate, total_steps=total_steps)
+    return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+
+class TailAveraging(WeightAveraging):
+    """The mean of the weights, and of the normalisation statistics, after each of the last steps.
+
+    Args:
+        fraction: the share of all steps that is averaged.
+
+    References:
+        Izmailov et al. 2018, "Averaging weights leads to wider optima", arXiv 1803.05407.
+    """
+
+    def __init__(self, fraction: float) -> None:
+        super().__init__(use_buffers=True)
+        self._fraction = fraction
+        self._first_step = 0
+
+    def on_train_start(self, trainer, pl_module) -> None:  # type: ignore[no-untyped-def]
+        """Turn the fraction into a step."""
+        total = int(trainer.estimated_stepping_batches)
+        self._first_step = total - max(1, round(total * self._fraction))
+
+    def should_update(self, step_idx: int | None = None, epoch_idx: int | None = None) -> bool:
+        """After every step from the first averaged one on."""
+        return step_idx is not None and step_idx >= self._first_step

@@ -1,0 +1,109 @@
+"""How a training run is carried out."""
+
+import logging
+import sys
+import time
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+from lightning.pytorch import Callback, LightningModule, Trainer, seed_everything
+from lightning.pytorch.callbacks import RichProgressBar
+from lightning.pytorch.loggers import TensorBoardLogger
+
+from sonorant.tasks.checkpointing import DurableCheckpointIO, RandomState, latest_checkpoint, periodic_checkpoint
+from sonorant.tasks.optimization import TailAveraging
+
+__all__ = ["PlainProgress", "TrainerConfig", "fit"]
+
+
+@dataclass(frozen=True)
+class TrainerConfig:
+    """Where and how long a model is trained; passed on to Lightning's Trainer.
+
+    Args:
+        max_epochs: passes over the training set.
+        accelerator: "cpu", "gpu", "auto", ...
+        devices: devices of a machine.
+        num_nodes: machines.
+        precision: "32-true", "bf16-mixed", "16-mixed", ...
+        gradient_clip: the largest norm of the gradient.
+        checkpoint_every: steps between checkpoints.
+    """
+
+    max_epochs: int = 15
+    accelerator: str = "auto"
+    devices: int = 1
+    num_nodes: int = 1
+    precision: str = "32-true"
+    gradient_clip: float = 5.0
+    checkpoint_every: int = 50
+
+
+class PlainProgress(Callback):
+    """A line an epoch, for logs and pipes."""
+
+    def __init__(self) -> None:
+        self._started = 0.0
+
+    def on_train_start(self, trainer: Trainer, module: LightningModule) -> None:
+        """Start the clock."""
+        self._started = time.monotonic()
+
+    def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
+        """Print the epoch, the loss and the time."""
+        if trainer.is_global_zero:
+            loss = float(trainer.callback_metrics.get("loss", float("nan")))
+            seconds = time.monotonic() - self._started
+            print(
+                f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}  loss {loss:.3f}  {seconds:.1f} s", flush=True
+            )
+
+
+def fit(task: LightningModule, config: TrainerConfig, run: Path, *, seed: int, averaged_fraction: float) -> Trainer:
+    """Train a task, going on from the run's newest checkpoint if it has one.
+
+    Args:
+        task: brings its own training batches.
+        config: see :class:`TrainerConfig`.
+        run: the run directory; gets ``checkpoints/`` and ``logs/``.
+        seed: of all random generators.
+        averaged_fraction: see :class:`~sonorant.tasks.optimization.OptimizerConfig`.
+
+    Returns:
+        The trainer; ``task`` holds the averaged weights.
+    """
+    _quiet_lightning()
+    seed_everything(seed, workers=True, verbose=False)
+    on_terminal = sys.stdout.isatty()
+    checkpoints = run / "checkpoints"
+    trainer = Trainer(
+        max_epochs=config.max_epochs,
+        accelerator=config.accelerator,
+        devices=config.devices,
+        num_nodes=config.num_nodes,
+        precision=config.precision,  # type: ignore[arg-type]
+        gradient_clip_val=config.gradient_clip,
+        callbacks=[
+            TailAveraging(averaged_fraction),
+            RandomState(),
+            RichProgressBar() if on_terminal else PlainProgress(),
+            periodic_checkpoint(checkpoints, config.checkpoint_every),
+        ],
+        plugins=[DurableCheckpointIO()],
+        logger=TensorBoardLogger(run, name="", version="logs"),
+        log_every_n_steps=10,
+        enable_progress_bar=on_terminal,
+        enable_model_summary=False,
+        use_distributed_sampler=False,  # the sampler knows the ranks
+    )
+    task.train()  # Lightning keeps whichever mode it finds
+    trainer.fit(task, ckpt_path=latest_checkpoint(checkpoints), weights_only=True)
+    return trainer
+
+
+def _quiet_lightning() -> None:
+    """Keep what it says about hardware, workers and tips out of the way of the run's own lines."""
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module=r"lightning\..*")
