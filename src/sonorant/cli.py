@@ -152,3 +152,7 @@ def _print_rates(rates: dict[str, dict[str, Any]]) -> None:
             f"{decoder:8} {rate['wer']:7.2%}  {f'{low:.2%} to {high:.2%}':17} {rate['errors']:6} {rate['words']:6} "
             f"{rate['insertions']:4} {rate['deletions']:4} {rate['substitutions']:4}"
         )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

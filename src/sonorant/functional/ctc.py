@@ -156,7 +156,8 @@ def _ctc(
     ).transpose(0, 1)
     # torch's gradient is exp(log_probs) - occupancy, with a log-softmax before it in mind
     valid = sequence_mask(input_lengths, log_probs.shape[1]) & (nll != torch.inf).unsqueeze(1)
-    gradient = torch.where(valid.unsqueeze(2), gradient - log_probs.exp(), 0.0)
+    valid = valid.unsqueeze(2) & (log_probs != -torch.inf)  # no path visits a class of probability 0
+    gradient = torch.where(valid, gradient - log_probs.exp(), 0.0)
     return nll, gradient.contiguous()
 
 

@@ -1,0 +1,37 @@
+"""Shared fixtures: real data, and recordings written on the spot."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from sonorant.data.download import find_corpus
+from sonorant.data.yesno import YesnoCorpus, load_yesno
+
+
+@pytest.fixture(scope="session")
+def yesno() -> YesnoCorpus:
+    if find_corpus("yesno") is None:
+        if os.environ.get("CI"):
+            pytest.fail("the yesno corpus must be there in CI (SONORANT_DATA, or shared/data beside the checkout)")
+        pytest.skip("the yesno corpus is not on this machine: set SONORANT_DATA, or run `sonorant train yesno` once")
+    return load_yesno()
+
+
+@pytest.fixture
+def write_wav(tmp_path: Path) -> Callable[..., Path]:
+    """write_wav(name, seconds=1.0, sample_rate=8000, channels=1) writes noise and returns the path."""
+
+    def write(
+        name: str, seconds: float = 1.0, sample_rate: int = 8000, channels: int = 1, subtype: str = "PCM_16"
+    ) -> Path:
+        shape = (round(seconds * sample_rate), channels)
+        samples = np.random.default_rng(0).uniform(-0.5, 0.5, shape)
+        path = tmp_path / name
+        soundfile.write(path, samples, sample_rate, subtype=subtype)
+        return path
+
+    return write
