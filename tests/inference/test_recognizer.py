@@ -1,0 +1,148 @@
+"""A recognizer in use: files, arrays, folders, and what it refuses."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+import torch
+
+import sonorant
+from sonorant.data.audio import AudioError
+from sonorant.data.manifest import Utterance
+from sonorant.export.model_folder import ModelFolderError
+from sonorant.inference import Recognizer
+from sonorant.inference.evaluation import evaluate
+from sonorant.lengths import Padded
+
+Write = Callable[..., Path]
+
+
+def test_a_file_and_its_samples_give_the_same_text(recognizer: Recognizer, write_wav: Write) -> None:
+    path = write_wav("a.wav", seconds=2)
+    samples, rate = soundfile.read(path)
+    for decoder in ("wfst", "greedy"):
+        text = recognizer.transcribe(path, decoder=decoder)
+        assert recognizer.transcribe(str(path), decoder=decoder) == text
+        assert recognizer.transcribe(samples, rate, decoder=decoder) == text
+
+
+def test_the_folder_gives_back_the_same_recognizer(recognizer: Recognizer, write_wav: Write, tmp_path: Path) -> None:
+    recognizer.save(tmp_path / "model")
+    again = sonorant.load(tmp_path)
+    features = [recognizer.extract(write_wav("a.wav", seconds=2))]
+    assert torch.equal(again.log_probs(features).values, recognizer.log_probs(features).values)
+    assert (again.symbols, again.lexicon.entries) == (recognizer.symbols, recognizer.lexicon.entries)
+    assert (again.silence, again.recipe, again.arpa) == ("SIL", "yesno", recognizer.arpa)
+
+
+def test_loading_and_transcribing_needs_no_training_extra(
+    recognizer: Recognizer, write_wav: Write, tmp_path: Path
+) -> None:
+    recognizer.save(tmp_path / "model")
+    program = (
+        "import sys\n"
+        "for name in ('lightning', 'jsonargparse', 'rich', 'tensorboard', 'matplotlib'): sys.modules[name] = None\n"
+        "import sonorant\n"
+        f"print('text:', sonorant.load({str(tmp_path)!r}).transcribe({str(write_wav('a.wav'))!r}))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("text:")
+
+
+def test_greedy_words_are_spelled_and_cut_at_silence(recognizer: Recognizer) -> None:
+    classes = torch.tensor([[0, 1, 2, 2, 0, 1, 3, 0, 3, 1]])
+    log_probs = Padded(torch.eye(4)[classes].log(), torch.tensor([10]))
+    assert recognizer.decode(log_probs, "greedy") == [["NO", "YES", "YES"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"channels": 2}, r"x\.wav: has 2 channels"),
+        ({"sample_rate": 16000}, r"x\.wav: the sample rate is 16000 Hz; 8000 Hz is needed"),
+        ({"seconds": 0}, r"x\.wav: holds 0 samples"),
+        ({"seconds": 0.26}, r"x\.wav: too short: 26 frames, and the model needs at least 27"),
+    ],
+)
+def test_recordings_that_cannot_be_used_are_named(
+    recognizer: Recognizer, write_wav: Write, options: dict[str, float], message: str
+) -> None:
+    with pytest.raises(AudioError, match=message):
+        recognizer.transcribe(write_wav("x.wav", **options))
+
+
+def test_27_frames_are_enough(recognizer: Recognizer, write_wav: Write) -> None:
+    recognizer.transcribe(write_wav("x.wav", seconds=0.27))
+
+
+@pytest.mark.parametrize(
+    ("samples", "rate", "message"),
+    [
+        (np.zeros(8000), None, "sample_rate is None; the model needs 8000 Hz"),
+        (np.zeros(8000), 16000, "sample_rate is 16000"),
+        (np.full(8000, np.nan), 8000, "sample 0 is nan"),
+        (np.zeros((2, 8000)), 8000, r"shape \(2, 8000\)"),
+    ],
+)
+def test_arrays_that_cannot_be_used_are_named(
+    recognizer: Recognizer, samples: np.ndarray, rate: int | None, message: str
+) -> None:
+    with pytest.raises(AudioError, match=message):
+        recognizer.transcribe(samples, rate)
+
+
+def test_an_unknown_decoder_is_named(recognizer: Recognizer, write_wav: Write) -> None:
+    with pytest.raises(ValueError, match="decoder must be one of greedy, wfst; got 'beam'"):
+        recognizer.transcribe(write_wav("a.wav"), decoder="beam")
+
+
+def test_digital_silence_is_transcribed(recognizer: Recognizer) -> None:
+    recognizer.transcribe(np.zeros(8000), 8000)
+
+
+@pytest.mark.parametrize("missing", ["tokens.txt", "lexicon.txt", "lm.arpa"])
+def test_an_incomplete_folder_is_refused(recognizer: Recognizer, tmp_path: Path, missing: str) -> None:
+    recognizer.save(tmp_path / "model")
+    (tmp_path / "model" / missing).unlink()
+    with pytest.raises(ModelFolderError, match=missing):
+        sonorant.load(tmp_path)
+
+
+def test_weights_of_another_size_are_refused(recognizer: Recognizer, tmp_path: Path) -> None:
+    recognizer.save(tmp_path / "model")
+    config = tmp_path / "model" / "config.json"
+    config.write_text(config.read_text().replace('"hidden_channels": 8', '"hidden_channels": 9'))
+    with pytest.raises(ModelFolderError, match="size mismatch"):
+        sonorant.load(tmp_path)
+
+
+def test_another_kind_of_model_is_refused(recognizer: Recognizer, tmp_path: Path) -> None:
+    recognizer.save(tmp_path / "model")
+    config = tmp_path / "model" / "config.json"
+    config.write_text(config.read_text().replace('"kind": "recognizer"', '"kind": "singer"'))
+    with pytest.raises(ModelFolderError, match="'singer'"):
+        sonorant.load(tmp_path)
+
+
+def test_evaluation_does_not_depend_on_the_batch_size(recognizer: Recognizer, write_wav: Write) -> None:
+    paths = [write_wav(f"{index}.wav", seconds=0.5 + 0.3 * index) for index in range(9)]
+    utterances = [Utterance(path.stem, path, "YES NO") for path in paths]
+    alone = evaluate(recognizer, utterances, batch_size=1)
+    for batch_size in (4, 9):
+        batched = evaluate(recognizer, utterances, batch_size=batch_size)
+        assert batched.transcripts == alone.transcripts
+        assert batched.losses == pytest.approx(alone.losses, rel=1e-5)
+        assert batched.error_rates == alone.error_rates
+
+
+def test_evaluation_names_words_outside_the_lexicon(recognizer: Recognizer, write_wav: Write) -> None:
+    path = write_wav("a.wav")
+    with pytest.raises(ValueError, match=r"a\.wav: word 'MAYBE' is not in the lexicon"):
+        evaluate(recognizer, [Utterance("a", path, "YES MAYBE")])
+    with pytest.raises(ValueError, match="batch_size must be at least 1; got 0"):
+        evaluate(recognizer, [], batch_size=0)
