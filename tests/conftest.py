@@ -1,4 +1,4 @@
-"""Shared fixtures: real data, and recordings written on the spot."""
+"""Shared fixtures: real data, recordings written on the spot, and an untrained recognizer."""
 
 import os
 from collections.abc import Callable
@@ -7,9 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+import torch
 
 from sonorant.data.download import find_corpus
+from sonorant.data.features import FbankConfig
 from sonorant.data.yesno import YesnoCorpus, load_yesno
+from sonorant.decoding.wfst import uniform_unigram
+from sonorant.inference import Recognizer
+from sonorant.models import TdnnCtc, TdnnCtcConfig
+from sonorant.text import Lexicon, SymbolTable
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +41,13 @@ def write_wav(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def recognizer() -> Recognizer:
+    """Enough to test everything but accuracy."""
+    torch.manual_seed(0)
+    symbols, lexicon = SymbolTable(["SIL", "N", "Y"]), Lexicon({"YES": [["Y"]], "NO": [["N"]]})
+    features = FbankConfig(sample_rate=8000, n_mels=23)
+    model = TdnnCtc(TdnnCtcConfig(hidden_channels=8), features.n_mels, len(symbols))
+    return Recognizer(model, features, symbols, lexicon, uniform_unigram(lexicon), silence="SIL", recipe="yesno")

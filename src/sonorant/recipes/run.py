@@ -37,7 +37,7 @@ def prepare_run(recipe: ModuleType, name: str, arguments: list[str]) -> tuple[An
         options = parser.parse_args([f"--config={recorded}", *arguments])
     elif recorded.exists():
         raise ValueError(f"{run}: holds a run already; go on with --resume, or choose another --output")
-    settings = parser.instantiate_classes(options)
+    settings = parser.instantiate(options)
     config = recipe.Config(**{field.name: settings[field.name] for field in fields(recipe.Config)})
     if not options.resume:
         run.mkdir(parents=True, exist_ok=True)

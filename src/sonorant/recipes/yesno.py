@@ -114,8 +114,10 @@ def fit_recognizer(config: Config, utterances: Sequence[Utterance], run: Path) -
         )
         return StatefulLoader(CtcDataset(examples), sampler, collate_fn=collate_ctc)
 
-    task = CtcAsr(model, config.optimizer, make_loader, blank=symbols.blank)
-    trainer = fit(task, config.trainer, run, seed=config.seed, averaged_fraction=config.optimizer.averaged_fraction)
+    total_steps = len(make_loader(0, 1)) * config.trainer.max_epochs
+    task = CtcAsr(model, config.optimizer, make_loader, total_steps=total_steps, blank=symbols.blank)
+    averaged_from = config.optimizer.first_averaged_step(total_steps)
+    trainer = fit(task, config.trainer, run, seed=config.seed, averaged_from=averaged_from)
     model.cpu().eval()
     return recognizer, trainer.is_global_zero
 

@@ -22,6 +22,8 @@ class CtcAsr(LightningModule):
         model: features to log probabilities.
         optimizer: see :class:`~sonorant.tasks.optimization.OptimizerConfig`.
         make_loader: the batches of a rank, from (rank, number of ranks).
+        total_steps: of the whole run. Lightning's own estimate is not asked for: it makes the loader before a
+            checkpoint's loader state is there, and the state is then lost.
         blank: the id of the blank.
     """
 
@@ -31,6 +33,7 @@ class CtcAsr(LightningModule):
         optimizer: OptimizerConfig,
         make_loader: Callable[[int, int], StatefulLoader],
         *,
+        total_steps: int,
         blank: int = 0,
     ) -> None:
         super().__init__()
@@ -38,6 +41,7 @@ class CtcAsr(LightningModule):
         self.loss = CtcLoss(blank, reduction="batchmean")
         self._optimizer = optimizer
         self._make_loader = make_loader
+        self._total_steps = total_steps
 
     def train_dataloader(self) -> StatefulLoader:
         """This rank's batches."""
@@ -53,7 +57,7 @@ class CtcAsr(LightningModule):
         loss: Tensor = self.loss(log_probs.values, batch.targets, log_probs.lengths, batch.target_lengths)
         if not torch.isfinite(loss):
             raise FloatingPointError(
-                f"step {self.trainer.global_step}: the CTC loss is {float(loss)}; "
+                f"step {self.trainer.global_step}: the CTC loss is {float(loss.detach())}; "
                 f"the batch holds {', '.join(batch.ids)}"
             )
         self.log("loss", loss, on_step=False, on_epoch=True, batch_size=len(batch.ids), sync_dist=True, prog_bar=True)
@@ -61,4 +65,4 @@ class CtcAsr(LightningModule):
 
     def configure_optimizers(self) -> dict[str, object]:  # type: ignore[override]
         """AdamW with a one-cycle schedule over the whole run."""
-        return one_cycle(self.parameters(), self._optimizer, int(self.trainer.estimated_stepping_batches))
+        return one_cycle(self.parameters(), self._optimizer, self._total_steps)

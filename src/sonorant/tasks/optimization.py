@@ -27,6 +27,10 @@ class OptimizerConfig:
         if not 0 < self.averaged_fraction <= 1:
             raise ValueError(f"averaged_fraction must lie in (0, 1]; got {self.averaged_fraction}")
 
+    def first_averaged_step(self, total_steps: int) -> int:
+        """The first of the steps that are averaged; the last step always is."""
+        return total_steps - max(1, round(total_steps * self.averaged_fraction))
+
 
 def one_cycle(parameters: Iterable[torch.nn.Parameter], config: OptimizerConfig, total_steps: int) -> dict[str, object]:
     """The optimizer and its schedule, in the form that Lightning takes.
@@ -43,21 +47,15 @@ class TailAveraging(WeightAveraging):
     """The mean of the weights, and of the normalisation statistics, after each of the last steps.
 
     Args:
-        fraction: the share of all steps that is averaged.
+        first_step: from which step on, counted from 0.
 
     References:
         Izmailov et al. 2018, "Averaging weights leads to wider optima", arXiv 1803.05407.
     """
 
-    def __init__(self, fraction: float) -> None:
+    def __init__(self, first_step: int) -> None:
         super().__init__(use_buffers=True)
-        self._fraction = fraction
-        self._first_step = 0
-
-    def on_train_start(self, trainer, pl_module) -> None:  # type: ignore[no-untyped-def]
-        """Turn the fraction into a step."""
-        total = int(trainer.estimated_stepping_batches)
-        self._first_step = total - max(1, round(total * self._fraction))
+        self._first_step = first_step
 
     def should_update(self, step_idx: int | None = None, epoch_idx: int | None = None) -> bool:
         """After every step from the first averaged one on."""

@@ -60,7 +60,7 @@ class PlainProgress(Callback):
             )
 
 
-def fit(task: LightningModule, config: TrainerConfig, run: Path, *, seed: int, averaged_fraction: float) -> Trainer:
+def fit(task: LightningModule, config: TrainerConfig, run: Path, *, seed: int, averaged_from: int) -> Trainer:
     """Train a task, going on from the run's newest checkpoint if it has one.
 
     Args:
@@ -68,7 +68,7 @@ def fit(task: LightningModule, config: TrainerConfig, run: Path, *, seed: int, a
         config: see :class:`TrainerConfig`.
         run: the run directory; gets ``checkpoints/`` and ``logs/``.
         seed: of all random generators.
-        averaged_fraction: see :class:`~sonorant.tasks.optimization.OptimizerConfig`.
+        averaged_from: the step from which on the weights are averaged.
 
     Returns:
         The trainer; ``task`` holds the averaged weights.
@@ -85,7 +85,7 @@ def fit(task: LightningModule, config: TrainerConfig, run: Path, *, seed: int, a
         precision=config.precision,  # type: ignore[arg-type]
         gradient_clip_val=config.gradient_clip,
         callbacks=[
-            TailAveraging(averaged_fraction),
+            TailAveraging(averaged_from),
             RandomState(),
             RichProgressBar() if on_terminal else PlainProgress(),
             periodic_checkpoint(checkpoints, config.checkpoint_every),

@@ -1,0 +1,115 @@
+"""The command line."""
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sonorant.cli import main
+from sonorant.inference import Recognizer
+
+Write = Callable[..., Path]
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def model(recognizer: Recognizer, tmp_path: Path) -> str:
+    recognizer.save(tmp_path / "run" / "model")
+    return str(tmp_path / "run")
+
+
+def test_help_lists_the_recipes_without_importing_torch() -> None:
+    program = (
+        "import sys\n"
+        "from sonorant.cli import main\n"
+        "status = main(['train', '--help'])\n"
+        "heavy = {'torch', 'lightning', 'numpy', 'jsonargparse'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else status)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "yesno" in done.stdout
+
+
+def test_help_of_a_recipe_lists_its_settings(capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["train", "yesno", "--help"])
+    assert caught.value.code == 0
+    shown = capsys.readouterr().out
+    for setting in ("--model.hidden_channels", "--trainer.devices", "--seed", "--config", "--resume", "--print_config"):
+        assert setting in shown
+
+
+def test_transcribes_files_in_order(model: str, write_wav: Write, capsys: Capture) -> None:
+    paths = [str(write_wav(name, seconds=2)) for name in ("b.wav", "a.wav")]
+    assert main(["transcribe", model, *paths]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("\t")[0] for line in lines] == paths
+
+
+def test_reads_paths_from_stdin(model: str, write_wav: Write, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_wav("a b.wav")
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{path}\r\n\n"))
+    assert main(["transcribe", model, "--decoder", "greedy", "-"]) == 0
+    assert capsys.readouterr().out.startswith(f"{path}\t")
+
+
+def test_one_bad_file_does_not_stop_the_others(model: str, write_wav: Write, capsys: Capture) -> None:
+    good, short = write_wav("good.wav"), write_wav("short.wav", seconds=0.1)
+    assert main(["transcribe", model, "gone.wav", str(short), str(good)]) == 2
+    output = capsys.readouterr()
+    assert [line.split("\t")[0] for line in output.out.splitlines()] == [str(good)]
+    assert "gone.wav: no such file" in output.err
+    assert "short.wav: too short: 10 frames" in output.err
+
+
+def test_evaluates_a_table(model: str, write_wav: Write, tmp_path: Path, capsys: Capture) -> None:
+    write_wav("a.wav", seconds=2)
+    table = tmp_path / "table.tsv"
+    table.write_text("a.wav\tYES NO YES\n")
+    assert main(["evaluate", model, "--data", str(table), "--json"]) == 0
+    rates = json.loads(capsys.readouterr().out)
+    assert rates.keys() == {"greedy", "wfst"}
+    assert rates["wfst"].keys() >= {"errors", "words", "wer", "insertions", "deletions", "substitutions"}
+    assert rates["wfst"]["words"] == 3
+    assert main(["evaluate", model, "--data", str(table)]) == 0
+    assert "95 % interval" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["evaluate", "nowhere"], "nowhere: no such folder"),
+        (["transcribe", "nowhere", "a.wav"], "nowhere: no such folder"),
+        (["train", "maybe"], "no recipe 'maybe'; known are yesno"),
+        (["train", "--seed=3"], "which recipe"),
+    ],
+)
+def test_errors_are_one_line(arguments: list[str], message: str, capsys: Capture) -> None:
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("sonorant: error: ")
+    assert message in error
+    assert len(error.splitlines()) == 1
+
+
+def test_evaluating_needs_a_table_where_no_recipe_is_known(
+    recognizer: Recognizer,
+    tmp_path: Path,
+    capsys: Capture,
+) -> None:
+    recognizer.recipe = None
+    recognizer.save(tmp_path / "model")
+    assert main(["evaluate", str(tmp_path)]) == 2
+    assert "give --data TABLE" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["evaluate"], ["transcribe", "x"], ["evaluate", "x", "--nonsense"]])
+def test_wrong_usage_exits_with_2(arguments: list[str], capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
