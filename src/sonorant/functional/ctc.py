@@ -1,5 +1,7 @@
 """Connectionist temporal classification."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -175,15 +177,15 @@ def _(
     return nll, gradient if needs_gradient else log_probs.new_empty(0)
 
 
-def _setup_context(
-    ctx: torch.autograd.function.FunctionCtx, inputs: tuple[object, ...], output: tuple[Tensor, Tensor]
-) -> None:
+def _setup_context(ctx: Any, inputs: tuple[object, ...], output: tuple[Tensor, Tensor]) -> None:
+    ctx.set_materialize_grads(False)  # or autograd makes zeros for the gradient of the gradient
     ctx.save_for_backward(output[1])
 
 
-def _backward(ctx: torch.autograd.function.FunctionCtx, grad_nll: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-    (gradient,) = ctx.saved_tensors  # type: ignore[attr-defined]
-    return grad_nll.view(-1, 1, 1) * gradient, None, None, None, None, None
+def _backward(ctx: Any, grad_nll: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, ...]:
+    (gradient,) = ctx.saved_tensors
+    grad_log_probs = None if grad_nll is None else grad_nll.view(-1, 1, 1) * gradient
+    return grad_log_probs, None, None, None, None, None
 
 
 _ctc.register_autograd(_backward, setup_context=_setup_context)
