@@ -10,9 +10,9 @@ import importlib.util
 import logging
 import threading
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from itertools import pairwise
-from typing import Any
+from typing import Any, overload
 
 import torch
 
@@ -27,8 +27,23 @@ def available() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
-def kernel(function: Callable[..., None]) -> Callable[..., None]:
-    """Compile a function with numba when it is first called, and cache the result on disk."""
+@overload
+def kernel(function: Callable[..., None], /) -> Callable[..., None]: ...
+@overload
+def kernel(*, fastmath: set[str]) -> Callable[[Callable[..., None]], Callable[..., None]]: ...
+def kernel(function: Callable[..., None] | None = None, /, *, fastmath: set[str] | bool = False) -> Any:
+    """Compile a function with numba when it is first called, and cache the result on disk.
+
+    Args:
+        function: what is compiled; its first two arguments are a range of the batch.
+        fastmath: LLVM's fast-math flags; ``{"reassoc", "nsz", "contract"}`` lets sums run in vector lanes.
+    """
+    if function is None:
+        return partial(_compile_on_demand, fastmath=fastmath)
+    return _compile_on_demand(function, fastmath)
+
+
+def _compile_on_demand(function: Callable[..., None], fastmath: set[str] | bool) -> Callable[..., None]:
     compiled: list[Callable[..., None]] = []
     lock = threading.Lock()
 
@@ -39,7 +54,7 @@ def kernel(function: Callable[..., None]) -> Callable[..., None]:
                 import numba
 
                 logger.info("preparing the kernel %s (compiled once, then cached)", function.__name__)
-                compiled.append(numba.njit(function, nogil=True, cache=True, error_model="numpy"))
+                compiled.append(numba.njit(function, nogil=True, cache=True, error_model="numpy", fastmath=fastmath))
         compiled[0](*arguments)
 
     return call
