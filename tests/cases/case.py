@@ -42,8 +42,8 @@ class Case:
     ``make(lengths, rng)`` returns the tensors by argument name. ``lengths`` gives each lengths argument its smallest
     and largest value. ``pack`` turns tensors into the call's arguments where these are not all tensors (lists, say;
     see :func:`pack_lists`). ``padding`` says which axes of which argument are padded, and by which lengths;
-    ``outputs`` the same for each output. ``per_utterance`` are the options under which axis 0 of every output is the batch (None: the
-    utterances are coupled); ``duplicable`` those under which a batch put twice gives the same value.
+    ``outputs`` the same for each output. ``per_utterance`` are the options under which axis 0 of every output is the
+    batch (None: the utterances are coupled); ``duplicable`` those under which a batch put twice gives the same value.
     """
 
     name: str

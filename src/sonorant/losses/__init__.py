@@ -2,5 +2,13 @@
 
 from sonorant.losses.adversarial import FeatureMatchingLoss, LsganDiscriminatorLoss, LsganGeneratorLoss
 from sonorant.losses.ctc import CtcLoss
+from sonorant.losses.spectral import MultiResolutionStftLoss, StftLossWeights
 
-__all__ = ["CtcLoss", "FeatureMatchingLoss", "LsganDiscriminatorLoss", "LsganGeneratorLoss"]
+__all__ = [
+    "CtcLoss",
+    "FeatureMatchingLoss",
+    "LsganDiscriminatorLoss",
+    "LsganGeneratorLoss",
+    "MultiResolutionStftLoss",
+    "StftLossWeights",
+]
