@@ -1,6 +1,15 @@
 """The case table: one entry for every public operation."""
 
-from tests.cases import ctc, lengths, normalization, tdnn
+from tests.cases import classification, ctc, flow, lengths, normalization, regression, regularization, tdnn
 from tests.cases.case import Case
 
-CASES: list[Case] = [*lengths.CASES, *ctc.CASES, *normalization.CASES, *tdnn.CASES]
+CASES: list[Case] = [
+    *lengths.CASES,
+    *ctc.CASES,
+    *normalization.CASES,
+    *tdnn.CASES,
+    *classification.CASES,
+    *regression.CASES,
+    *regularization.CASES,
+    *flow.CASES,
+]

@@ -1,6 +1,31 @@
 """Pure functions: all the mathematics of the package, with the full documentation."""
 
+from sonorant.functional.classification import label_smoothing_loss, linear_label_smoothing_loss
 from sonorant.functional.ctc import ctc_loss, ctc_required_frames
+from sonorant.functional.flow import FlowNll, flow_nll
 from sonorant.functional.normalization import masked_batch_norm, utterance_cmvn
+from sonorant.functional.regression import masked_bce_with_logits_loss, masked_l1_loss, masked_mse_loss
+from sonorant.functional.regularization import (
+    covariance_loss,
+    cross_covariance_loss,
+    invariance_loss,
+    variance_loss,
+)
 
-__all__ = ["ctc_loss", "ctc_required_frames", "masked_batch_norm", "utterance_cmvn"]
+__all__ = [
+    "FlowNll",
+    "covariance_loss",
+    "cross_covariance_loss",
+    "ctc_loss",
+    "ctc_required_frames",
+    "flow_nll",
+    "invariance_loss",
+    "label_smoothing_loss",
+    "linear_label_smoothing_loss",
+    "masked_batch_norm",
+    "masked_bce_with_logits_loss",
+    "masked_l1_loss",
+    "masked_mse_loss",
+    "utterance_cmvn",
+    "variance_loss",
+]
