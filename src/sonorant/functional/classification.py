@@ -128,7 +128,7 @@ def linear_label_smoothing_loss(
     check_reduction(reduction)
     flat = targets.flatten().long()
     arguments = (hidden.flatten(0, 1), weight, bias, flat)
-    options = (smoothing, ignore_index, chunk_size or rows_at_a_time(num_classes, hidden.device))
+    options = (smoothing, ignore_index, chunk_size or rows_at_a_time(num_classes, hidden.device, 1 << 22))
     constant = _negative_entropy(smoothing, num_classes) if kl else 0.0
     if reduction == "none":
         losses: Tensor = torch.ops.sonorant.linear_label_smoothing(*arguments, *options)

@@ -15,9 +15,31 @@ from sonorant.functional.reduction import compute_dtype
 __all__ = ["rows_at_a_time"]
 
 
-def rows_at_a_time(num_classes: int, device: torch.device) -> int:
-    """Rows whose logits stay in a CPU's cache, or keep another device busy."""
-    return max(16, (1 << (18 if device.type == "cpu" else 26)) // num_classes)
+# ignored rows between counted ones that are cheaper to compute than to step over
+_SMALL_GAP = 4
+
+
+def rows_at_a_time(num_classes: int, device: torch.device, num_bytes: int) -> int:
+    """Rows of float32 logits in a chunk of this size on a CPU, and in a larger one elsewhere."""
+    return max(16, num_bytes * (1 if device.type == "cpu" else 64) // (4 * num_classes))
+
+
+def _skips_ignored(device: torch.device) -> bool:
+    """Whether rows are left out; anywhere but on a CPU that would wait for the device to count them."""
+    return device.type == "cpu"
+
+
+def _slices(counted: Tensor, logits: Tensor) -> Iterator[slice]:
+    """Chunks of rows that fit in a CPU's cache, without the runs of ignored rows if these are skipped."""
+    size = rows_at_a_time(logits.shape[1], logits.device, 1 << 20)
+    bounds = [(0, len(counted))]
+    if _skips_ignored(counted.device):
+        kept = counted.nonzero().squeeze(1)
+        runs = torch.tensor_split(kept, (kept.diff() > _SMALL_GAP).nonzero().squeeze(1) + 1)
+        bounds = [(int(run[0]), int(run[-1]) + 1) for run in runs if len(run)]
+    for start, stop in bounds:
+        for first in range(start, stop, size):
+            yield slice(first, min(first + size, stop))
 
 
 def _score(shifted: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
@@ -46,10 +68,9 @@ def _label_smoothing(logits: Tensor, targets: Tensor, smoothing: float, ignore_i
     """The cross entropy a token, and the peak and the normaliser of its logits."""
     counted = targets != ignore_index
     targets = torch.where(counted, targets, 0)
-    losses = logits.new_empty(len(targets), dtype=compute_dtype(logits))
-    peaks, normalizers = statistics = losses.new_empty(2, len(targets))
-    size = rows_at_a_time(logits.shape[1], logits.device)
-    for rows in (slice(start, start + size) for start in range(0, len(targets), size)):
+    losses = logits.new_zeros(len(targets), dtype=compute_dtype(logits))
+    peaks, normalizers = statistics = losses.new_zeros(2, len(targets))
+    for rows in _slices(counted, logits):
         peaks[rows] = logits[rows].amax(1)
         losses[rows], normalizers[rows] = _score(logits[rows] - peaks[rows].unsqueeze(1), targets[rows], smoothing)
     return torch.where(counted, losses, 0.0), statistics
@@ -60,17 +81,19 @@ def _label_smoothing_backward(
     token_weights: Tensor, logits: Tensor, targets: Tensor, statistics: Tensor, smoothing: float, ignore_index: int
 ) -> Tensor:
     """The gradient of the weighted sum of the losses."""
-    ignored = targets == ignore_index
-    targets = torch.where(ignored, 0, targets)
-    token_weights = torch.where(ignored, 0.0, token_weights)
+    counted = targets != ignore_index
+    targets = torch.where(counted, targets, 0)
     peaks, normalizers = statistics
     gradient = torch.empty_like(logits, memory_format=torch.contiguous_format)
-    size = rows_at_a_time(logits.shape[1], logits.device)
-    for rows in (slice(start, start + size) for start in range(0, len(targets), size)):
-        exponentials = (logits[rows] - peaks[rows].unsqueeze(1)).exp_()
-        chunk = _differentiate(exponentials, normalizers[rows], targets[rows], token_weights[rows], smoothing)
-        gradient[rows] = chunk.masked_fill_(ignored[rows].unsqueeze(1), 0.0)  # NaN among them
-    return gradient
+    for rows in _slices(counted, logits):
+        in_place = gradient[rows] if gradient.dtype == peaks.dtype else None
+        shifted = torch.sub(logits[rows], peaks[rows].unsqueeze(1), out=in_place)
+        chunk = _differentiate(shifted.exp_(), normalizers[rows], targets[rows], token_weights[rows], smoothing)
+        if in_place is None:
+            gradient[rows] = chunk
+    if _skips_ignored(counted.device):
+        return gradient.index_fill_(0, (~counted).nonzero().squeeze(1), 0.0)
+    return gradient.masked_fill_(~counted.unsqueeze(1), 0.0)
 
 
 @_label_smoothing.register_fake
@@ -87,6 +110,7 @@ def _(
 
 
 def _save_logits(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    ctx.set_materialize_grads(False)
     logits, targets, *ctx.options = inputs
     ctx.save_for_backward(logits, targets, output[1])
 
@@ -110,15 +134,17 @@ class _Chunk(NamedTuple):
 def _linear_chunks(
     hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, ignore_index: int, chunk_size: int
 ) -> Iterator[_Chunk]:
-    """The tokens a chunk at a time, the ignored ones left out (CPU) or 0 (elsewhere: counting would synchronise)."""
+    """The tokens a chunk at a time, the ignored ones skipped or made 0."""
     counted = targets != ignore_index
-    on_cpu = hidden.device.type == "cpu"
-    kept = counted.nonzero().squeeze(1) if on_cpu else torch.arange(len(targets), device=hidden.device)
+    kept = torch.arange(len(targets), device=hidden.device)
+    if _skips_ignored(hidden.device):
+        kept = kept[counted]
     offset = weight.new_zeros(()) if bias is None else bias.to(weight.dtype)
+    buffer = weight.new_empty(min(chunk_size, len(kept)), len(weight))
     for rows in torch.split(kept, chunk_size):
         valid = counted[rows]
         inputs = torch.where(valid.unsqueeze(1), hidden[rows].to(weight.dtype), 0.0)
-        logits = torch.addmm(offset, inputs, weight.T)
+        logits = torch.addmm(offset, inputs, weight.T, out=buffer[: len(rows)])
         logits -= logits.amax(1, keepdim=True)
         yield _Chunk(rows, valid, torch.where(valid, targets[rows], 0), inputs, logits)
 
@@ -226,6 +252,7 @@ def _from_linear(ctx: Any, grad_losses: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def _save_total(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.set_materialize_grads(False)  # zeros for the gradients' gradients
     ctx.dtypes = [None if t is None else t.dtype for t in inputs[:3]]
     ctx.save_for_backward(*output[1:])
 
