@@ -1,6 +1,17 @@
 """The case table: one entry for every public operation."""
 
-from tests.cases import adversarial, ctc, lengths, normalization, spectral, tdnn
+from tests.cases import (
+    adversarial,
+    classification,
+    ctc,
+    flow,
+    lengths,
+    normalization,
+    regression,
+    regularization,
+    spectral,
+    tdnn,
+)
 from tests.cases.case import Case
 
 CASES: list[Case] = [
@@ -8,6 +19,10 @@ CASES: list[Case] = [
     *ctc.CASES,
     *normalization.CASES,
     *tdnn.CASES,
+    *classification.CASES,
+    *regression.CASES,
+    *regularization.CASES,
+    *flow.CASES,
     *adversarial.CASES,
     *spectral.CASES,
 ]
