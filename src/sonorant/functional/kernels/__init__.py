@@ -12,13 +12,18 @@ import threading
 from collections.abc import Callable
 from functools import cache, wraps
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
-__all__ = ["available", "kernel", "run_over_batch"]
+__all__ = ["available", "kernel", "kernel_part", "run_over_batch"]
 
 logger = logging.getLogger(__name__)
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+# No nnan and ninf: an overflow has to show.
+_FAST_MATH = {"contract", "reassoc", "nsz", "arcp"}
 
 
 @cache
@@ -43,6 +48,29 @@ def kernel(function: Callable[..., None]) -> Callable[..., None]:
         compiled[0](*arguments)
 
     return call
+
+
+def kernel_part(*, fast_math: bool = False, inline: bool = False) -> Callable[[_Function], _Function]:
+    """Mark a function that kernels call. It imports numba: only files that hold nothing but kernels use it.
+
+    Args:
+        fast_math: sums may be reordered, so that they vectorise; NaN and infinity keep their meaning.
+        inline: put the function's statements into its caller, under the caller's ``fast_math``. A call that passes
+            slices of arrays costs about 100 ns, which is much where it is made for every row of a matrix.
+    """
+    import numba
+
+    def compile_part(function: _Function) -> _Function:
+        part: _Function = numba.njit(
+            function,
+            nogil=True,
+            error_model="numpy",
+            fastmath=_FAST_MATH if fast_math else False,
+            inline="always" if inline else "never",
+        )
+        return part
+
+    return compile_part
 
 
 def run_over_batch(function: Callable[..., None], batch_size: int, *arguments: Any) -> None:
