@@ -2,6 +2,7 @@
 
 from tests.cases import (
     adversarial,
+    alignment,
     classification,
     ctc,
     flow,
@@ -17,6 +18,7 @@ from tests.cases.case import Case
 CASES: list[Case] = [
     *lengths.CASES,
     *ctc.CASES,
+    *alignment.CASES,
     *normalization.CASES,
     *tdnn.CASES,
     *classification.CASES,

@@ -7,8 +7,6 @@ from sonorant.functional.kernels import kernel
 
 __all__ = ["add_frames", "compare_spectra", "cut_frames"]
 
-REASSOCIATE = {"reassoc", "nsz", "contract", "arcp"}  # lets the compiler sum in vector lanes; NaN stays NaN
-
 
 @kernel
 def cut_frames(
@@ -43,7 +41,7 @@ def cut_frames(
                 inner[tap] = wave[b, position] * window[tap] if position < lengths[b] else 0
 
 
-@kernel(fastmath=REASSOCIATE)
+@kernel(fast_math=True)
 def compare_spectra(
     start: int,
     stop: int,
