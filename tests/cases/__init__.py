@@ -4,6 +4,7 @@ from tests.cases import (
     adversarial,
     alignment,
     classification,
+    composites,
     ctc,
     flow,
     lengths,
@@ -27,4 +28,5 @@ CASES: list[Case] = [
     *flow.CASES,
     *adversarial.CASES,
     *spectral.CASES,
+    *composites.CASES,
 ]

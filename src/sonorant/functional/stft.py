@@ -1,6 +1,6 @@
 """The operator behind the STFT loss: both terms at one resolution, and their gradients, in two forms."""
 
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 import torch
 from torch import Tensor
@@ -85,14 +85,15 @@ def _(
     return prediction.new_empty(2), prediction.new_empty((2, *prediction.shape) if needs_gradient else 0)
 
 
-def _setup_context(
-    ctx: torch.autograd.function.FunctionCtx, inputs: tuple[object, ...], output: tuple[Tensor, Tensor]
-) -> None:
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    ctx.set_materialize_grads(False)  # else the gradients' own gradients would be made, as zeros of their size
     ctx.save_for_backward(output[1])
 
 
-def _backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-    (gradients,) = ctx.saved_tensors  # type: ignore[attr-defined]
+def _backward(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, ...]:
+    if grad is None:
+        return (None,) * 11
+    (gradients,) = ctx.saved_tensors
     return (grad[0] * gradients[0] + grad[1] * gradients[1], *[None] * 10)
 
 

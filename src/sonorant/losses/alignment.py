@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from sonorant import functional
 from sonorant.functional.reduction import Reduction, check_reduction
+from sonorant.losses.weights import BinarizationSchedule
 
 __all__ = ["AlignmentLoss", "AlignmentLossWeights", "AlignmentLosses", "AttentionBinarizationLoss"]
 
@@ -48,7 +49,7 @@ class AlignmentLosses(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AlignmentLossWeights:
+class AlignmentLossWeights(BinarizationSchedule):
     """The weights of :class:`AlignmentLosses`. Binarization is weighted 0 until alignments have formed."""
 
     forward_sum: float = 0.1
