@@ -148,10 +148,11 @@ def beta_binomial_prior(
     rows = torch.arange(1, max_queries + 1, device=key_lengths.device, dtype=torch.float64).unsqueeze(1)
     # in padding some arguments are out of range; clamped, they give numbers that the mask leaves out
     last_key = (key_lengths.double() - 1).clamp(min=0).view(-1, 1, 1)
+    num_rows = query_lengths.double().view(-1, 1, 1)
     left = (last_key - keys).clamp(min=0)
     alpha = scaling * rows
-    beta = scaling * (query_lengths.view(-1, 1, 1) + 1 - rows).clamp(min=1)
-    total = scaling * (query_lengths.view(-1, 1, 1) + 1)
+    beta = scaling * (num_rows + 1 - rows).clamp(min=1)
+    total = scaling * (num_rows + 1)
     log_prior = (
         torch.lgamma(last_key + 1)
         - torch.lgamma(keys + 1)

@@ -213,18 +213,27 @@ def _setup_context(
     ctx: torch.autograd.function.FunctionCtx, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]
 ) -> None:
     ctx.set_materialize_grads(False)  # else the gradient's own gradient would be made, as zeros of its size
-    ctx.save_for_backward(*inputs[:3])
+    gradient = output[1]
+    # In eager mode the stored gradient is scaled in place and given away, which halves the peak memory; a second
+    # backward through a retained graph computes it anew. A traced graph keeps it as every other saved tensor.
+    is_traced = type(gradient) is not Tensor or torch.compiler.is_compiling()
+    ctx.save_for_backward(*inputs[:3], *[gradient] * is_traced)
     ctx.options = inputs[3:5]  # type: ignore[attr-defined]
-    ctx.gradient = output[1].detach()  # type: ignore[attr-defined]
+    ctx.gradient = None if is_traced else gradient.detach()  # type: ignore[attr-defined]
 
 
-def _backward(ctx: Any, grad_nll: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-    # The stored gradient is scaled in place and given away, which halves the peak memory; a second backward through
-    # a retained graph computes it anew.
+def _backward(ctx: Any, grad_nll: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, ...]:
+    if grad_nll is None:
+        return (None,) * 6
+    scale = grad_nll.view(-1, 1, 1)
+    inputs, traced_gradient = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
+    if traced_gradient:
+        return scale * traced_gradient[0], None, None, None, None, None
     gradient, ctx.gradient = ctx.gradient, None
     if gradient is None:
-        _, gradient = torch.ops.sonorant.forward_sum(*ctx.saved_tensors, *ctx.options, True)
-    return gradient.mul_(grad_nll.view(-1, 1, 1)), None, None, None, None, None
+        _, gradient = torch.ops.sonorant.forward_sum(*inputs, *ctx.options, True)
+    with torch.no_grad():
+        return gradient.mul_(scale), None, None, None, None, None
 
 
 _forward_sum.register_autograd(_backward, setup_context=_setup_context)
