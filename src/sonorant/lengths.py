@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-__all__ = ["Padded", "check_lengths", "pad_sequences", "sequence_mask", "values_are_checkable"]
+__all__ = ["Padded", "check_lengths", "pad_sequences", "ratio_lengths", "sequence_mask", "values_are_checkable"]
 
 _INTEGER_DTYPES = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 
@@ -84,6 +84,45 @@ def pad_sequences(sequences: Sequence[Tensor], padding_value: float = 0.0) -> Pa
     values = torch.nn.utils.rnn.pad_sequence(list(sequences), batch_first=True, padding_value=padding_value)
     lengths = torch.tensor([len(sequence) for sequence in sequences], device=values.device)
     return Padded(values, lengths)
+
+
+def ratio_lengths(length_ratios: Float[Tensor, " batch"], size: int) -> Int[Tensor, " batch"]:
+    r"""Turn ratios of a time axis into absolute lengths.
+
+    .. math:: n = \lceil r \cdot T - 2^{-22} T \rceil, \quad 1 \le n \le T
+
+    The tolerance is there because a ratio such as 3 / 7 in float32, times 7, lands just above 3 one time in twenty.
+
+    Args:
+        length_ratios: ``(batch,)``, floats in (0, 1]: what part of the axis is valid.
+        size: the size ``T`` of the axis.
+
+    Returns:
+        int64 ``(batch,)``.
+
+    Raises:
+        ValueError: ratios that are not floats of shape ``(batch,)`` (always) or outside (0, 1] (on CPU, outside
+            compilation).
+
+    Example:
+        >>> import torch
+        >>> from sonorant.lengths import ratio_lengths
+        >>> ratio_lengths(torch.tensor([1.0, 0.5, 0.3]), 5)
+        tensor([5, 3, 2])
+    """
+    if not length_ratios.is_floating_point():
+        raise ValueError(f"length_ratios must be floats in (0, 1]; got {length_ratios.dtype}")
+    if length_ratios.dim() != 1:
+        raise ValueError(f"length_ratios must have shape (batch,); got {tuple(length_ratios.shape)}")
+    if values_are_checkable(length_ratios):
+        wrong = ~((length_ratios > 0) & (length_ratios <= 1))
+        if wrong.any():
+            index = int(wrong.nonzero()[0])
+            raise ValueError(f"length_ratios[{index}] is {float(length_ratios[index])}; it must be in (0, 1]")
+    ratios = length_ratios.detach()
+    if ratios.dtype in (torch.float16, torch.bfloat16):
+        ratios = ratios.float()
+    return (ratios * size - size * 2**-22).ceil().long().clamp(1, size)
 
 
 def values_are_checkable(tensor: Tensor) -> bool:

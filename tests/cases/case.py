@@ -31,14 +31,19 @@ class Rng:
         return torch.randint(low, high, shape, generator=self.generator)
 
 
+def _unchanged(inputs: Inputs) -> Inputs:
+    return inputs
+
+
 @dataclass(frozen=True)
 class Case:
     """One public operation.
 
     ``make(lengths, rng)`` returns the tensors by argument name. ``lengths`` gives each lengths argument its smallest
-    and largest value. ``padding`` says which axes of which argument are padded, and by which lengths; ``outputs`` the
-    same for each output. ``per_utterance`` are the options under which axis 0 of every output is the batch (None: the
-    utterances are coupled); ``duplicable`` those under which a batch put twice gives the same value.
+    and largest value. ``pack`` turns tensors into the call's arguments where these are not all tensors (lists, say;
+    see :func:`pack_lists`). ``padding`` says which axes of which argument are padded, and by which lengths;
+    ``outputs`` the same for each output. ``per_utterance`` are the options under which axis 0 of every output is the
+    batch (None: the utterances are coupled); ``duplicable`` those under which a batch put twice gives the same value.
     """
 
     name: str
@@ -48,10 +53,12 @@ class Case:
     function: Callable[..., Any] | None = None
     module: Callable[..., nn.Module] | None = None
     module_arguments: tuple[str, ...] | None = None
+    pack: Callable[[Inputs], Inputs] = _unchanged
     options: dict[str, Any] = field(default_factory=dict)
     call_options: tuple[str, ...] = ()  # options of the function that a Module takes from its state
     differentiable: tuple[str, ...] = ()
     padding: dict[str, Axes] = field(default_factory=dict)
+    extra_padding: int = 3  # 0 where the valid part is given relative to the size
     outputs: tuple[Axes, ...] = ({},)
     unbatched: tuple[str, ...] = ()
     mutates: tuple[str, ...] = ()
@@ -79,9 +86,10 @@ class Case:
         """The function with its options bound, or the Module where there is no function."""
         options = {**self.options, **overrides}
         if self.function is None:
-            return self.build(dtype, device, **overrides)
+            module = self.build(dtype, device, **overrides)
+            return module if self.pack is _unchanged else Packed(module, self.pack)
         function = self.function
-        return lambda **inputs: function(**inputs, **options)
+        return lambda **inputs: function(**self.pack(inputs), **options)
 
     def build(self, dtype: torch.dtype = torch.float64, device: str = "cpu", **overrides: Any) -> nn.Module:
         """The Module, with reproducible parameters."""
@@ -102,6 +110,40 @@ class Case:
                 yield f"{key}: {label}", actual, expected
 
 
+class Packed(nn.Module):
+    """A Module called with tensors by name, for one whose arguments are not all tensors."""
+
+    def __init__(self, module: nn.Module, pack: Callable[[Inputs], Inputs]) -> None:
+        super().__init__()
+        self.module = module
+        self.pack = pack
+
+    def forward(self, **inputs: Any) -> Any:
+        return self.module(**self.pack(inputs))
+
+
+def pack_lists(*names: str) -> Callable[[Inputs], Inputs]:
+    """Make ``NAME_0, NAME_1, ...`` the list ``NAME``, and ``NAME_0_0, NAME_0_1, NAME_1_0, ...`` a list of lists."""
+
+    def pack(inputs: Inputs) -> Inputs:
+        packed: Inputs = {name: [] for name in names}
+        for key, value in inputs.items():
+            name = next((name for name in names if key.startswith(f"{name}_")), None)
+            if name is None:
+                packed[key] = value
+                continue
+            place = packed[name]
+            first, *second = key.removeprefix(f"{name}_").split("_")
+            if second:
+                if int(first) == len(place):
+                    place.append([])
+                place = place[int(first)]
+            place.append(value)
+        return packed
+
+    return pack
+
+
 @dataclass
 class Result:
     """Cropped outputs and the gradients of a fixed weighted sum of them."""
@@ -115,7 +157,7 @@ def run(case: Case, inputs: Inputs, subject: Callable[..., Any] | None = None, *
     """Call the subject on fresh leaves and differentiate a fixed weighting of its valid outputs."""
     floats = [t for t in inputs.values() if isinstance(t, Tensor) and t.is_floating_point()]
     dtype = floats[0].dtype if floats else torch.float64
-    device = next(str(t.device) for t in inputs.values() if isinstance(t, Tensor))
+    device = next((str(t.device) for t in inputs.values() if isinstance(t, Tensor)), "cpu")
     if subject is None:
         subject = case.subject(dtype, device, **overrides)
     leaves = {
@@ -182,12 +224,12 @@ def crop(tensor: Tensor, axes: Axes, inputs: Inputs) -> Tensor:
     return tensor
 
 
-def poison(case: Case, inputs: Inputs, extra: int = 3) -> Inputs:
+def poison(case: Case, inputs: Inputs) -> Inputs:
     """The same batch with more padding, filled with NaN or impossible ids."""
     poisoned = dict(inputs)
     for name, axes in case.padding.items():
         old = inputs[name]
-        shape = [size + extra if axis in axes else size for axis, size in enumerate(old.shape)]
+        shape = [size + case.extra_padding if axis in axes else size for axis, size in enumerate(old.shape)]
         fill = torch.nan if old.is_floating_point() else True if old.dtype == torch.bool else -12345
         new = torch.full(shape, fill, dtype=old.dtype)
         region = tuple(slice(size) for size in old.shape)
