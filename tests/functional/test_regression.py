@@ -67,7 +67,32 @@ def test_a_frame_mask_is_the_same_as_lengths(loss: Callable[..., Tensor]) -> Non
     mask = torch.arange(4) < lengths.unsqueeze(1)
     expected = loss(prediction, target, lengths=lengths)
     assert torch.equal(loss(prediction, target, mask=mask), expected)
-    assert torch.equal(loss(prediction, target, mask=mask.unsqueeze(2).expand(2, 4, 3)), expected)
+    torch.testing.assert_close(loss(prediction, target, mask=mask.unsqueeze(2).expand(2, 4, 3)), expected)
+
+
+@over_losses
+def test_gradients_of_gradients(loss: Callable[..., Tensor]) -> None:
+    prediction, target = torch.randn(2, 3, 2, dtype=torch.float64), torch.rand(2, 3, 2, dtype=torch.float64)
+    prediction[1, 1:] = target[1, 1:] = torch.nan
+    lengths = torch.tensor([3, 1])
+
+    def penalised(x: Tensor, y: Tensor) -> Tensor:
+        value = loss(x, y, lengths=lengths)
+        gradients = torch.autograd.grad(value, (x, y), create_graph=True)
+        return value + sum(gradient.square().sum() for gradient in gradients)
+
+    leaves = prediction.clone().requires_grad_(), target.clone().requires_grad_()
+    found = torch.autograd.grad(penalised(*leaves), leaves)
+    for position in ((0, 0, 0), (0, 2, 1), (1, 0, 1)):
+        for mine, index in zip(found, (0, 1), strict=True):
+            sides = []
+            for step in (1e-6, -1e-6):
+                moved = [prediction.clone(), target.clone()]
+                moved[index][position] += step
+                sides.append(penalised(*(t.requires_grad_() for t in moved)))
+            assert mine[position].item() == pytest.approx((sides[0] - sides[1]).item() / 2e-6, abs=1e-6)
+    for gradient in found:
+        assert not gradient[1, 1:].any()
 
 
 def test_confident_logits_stay_finite() -> None:

@@ -115,7 +115,9 @@ def _save_logits(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor
     ctx.save_for_backward(logits, targets, output[1])
 
 
-def _from_logits(ctx: Any, grad_losses: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+def _from_logits(ctx: Any, grad_losses: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, ...]:
+    if grad_losses is None:
+        return None, None, None, None
     gradient = torch.ops.sonorant.label_smoothing_backward(grad_losses, *ctx.saved_tensors, *ctx.options)
     return gradient, None, None, None
 
@@ -164,7 +166,8 @@ def _linear_label_smoothing(
     losses = matrix.new_zeros(len(targets))
     with torch.autocast(hidden.device.type, enabled=False):
         for chunk in _linear_chunks(hidden, matrix, bias, targets, ignore_index, chunk_size):
-            losses[chunk.rows] = _score(chunk.shifted, chunk.targets, smoothing)[0] * chunk.valid
+            scores, _ = _score(chunk.shifted, chunk.targets, smoothing)
+            losses[chunk.rows] = torch.where(chunk.valid, scores, 0.0)
     return losses
 
 
@@ -190,7 +193,7 @@ def _linear_label_smoothing_total(
             if token_weights is not None:
                 weights = torch.where(chunk.valid, token_weights[chunk.rows], 0.0)
             losses, normalizers = _score(chunk.shifted, chunk.targets, smoothing)
-            total += (losses * weights).sum()
+            total += torch.where(chunk.valid, losses * weights, 0.0).sum()
             if needs_gradient:
                 delta = _differentiate(chunk.shifted, normalizers, chunk.targets, weights, smoothing)
                 d_hidden[chunk.rows] = delta @ matrix
@@ -257,9 +260,9 @@ def _save_total(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -
     ctx.save_for_backward(*output[1:])
 
 
-def _from_total(ctx: Any, grad_total: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+def _from_total(ctx: Any, grad_total: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
     mine = (
-        (grad_total * gradient).to(dtype) if needed else None
+        (grad_total * gradient).to(dtype) if needed and grad_total is not None else None
         for gradient, dtype, needed in zip(ctx.saved_tensors, ctx.dtypes, ctx.needs_input_grad, strict=False)
     )
     return *mine, None, None, None, None, None, None

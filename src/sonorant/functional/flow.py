@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from sonorant.functional.masked import sum_of_squares
 from sonorant.functional.reduction import compute_dtype
 from sonorant.lengths import check_lengths, sequence_mask
 
@@ -68,12 +69,13 @@ def flow_nll(
     num_frames = lengths.sum()
     num_elements = num_frames.clamp(min=1) * z.shape[2]
 
-    prior = torch.where(mask.unsqueeze(2), z.to(dtype), 0.0).square().sum() / (2 * sigma**2)
     # the channels are summed before the mask: a gradient of 0 spreads over them, whatever they are
     frames = sum(log_scale.sum(2, dtype=dtype) for log_scale in log_scales)
     volume = torch.where(mask, frames, 0.0).sum()
     if log_dets:
         volume = volume + num_frames * torch.stack([log_det.to(dtype) for log_det in log_dets]).sum()
+    # last, so that the backward pass begins with it and frees what it saved
+    prior = sum_of_squares(z.to(dtype), mask.unsqueeze(2)) / (2 * sigma**2)
     constant = math.log(math.sqrt(2 * math.pi) * sigma) if include_constant else 0.0
     return FlowNll((prior - volume) / num_elements + constant, prior / num_elements + constant)
 

@@ -5,6 +5,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
+from sonorant.functional.masked import sum_of_absolutes, sum_of_bce_with_logits, sum_of_squares
 from sonorant.functional.reduction import Reduction, check_reduction, compute_dtype
 from sonorant.lengths import check_lengths, sequence_mask
 
@@ -53,7 +54,11 @@ def masked_l1_loss(
         tensor(1.)
     """
     valid = _valid(prediction, target, lengths, mask, reduction)
-    return _reduce(_difference(prediction, target, valid).abs(), valid, reduction)
+    prediction, target = _in_common_dtype(prediction, target)
+    difference = prediction - target
+    if reduction == "none":
+        return torch.where(valid, difference, 0.0).abs()
+    return _divide(sum_of_absolutes(difference, valid), prediction, valid, reduction)
 
 
 def masked_mse_loss(
@@ -94,7 +99,11 @@ def masked_mse_loss(
         tensor(5.)
     """
     valid = _valid(prediction, target, lengths, mask, reduction)
-    return _reduce(_difference(prediction, target, valid).square(), valid, reduction)
+    prediction, target = _in_common_dtype(prediction, target)
+    difference = prediction - target
+    if reduction == "none":
+        return torch.where(valid, difference, 0.0).square()
+    return _divide(sum_of_squares(difference, valid), prediction, valid, reduction)
 
 
 def masked_bce_with_logits_loss(
@@ -135,11 +144,12 @@ def masked_bce_with_logits_loss(
         tensor(0.6931)
     """
     valid = _valid(prediction, target, lengths, mask, reduction)
-    dtype = _common_dtype(prediction, target)
-    logits = torch.where(valid, prediction.to(dtype), 0.0)
-    labels = torch.where(valid, target.to(dtype), 0.0)
-    values = F.binary_cross_entropy_with_logits(logits, labels, reduction="none")
-    return _reduce(torch.where(valid, values, 0.0), valid, reduction)
+    logits, labels = _in_common_dtype(prediction, target)
+    if reduction == "none":
+        logits, labels = torch.where(valid, logits, 0.0), torch.where(valid, labels, 0.0)
+        values = F.binary_cross_entropy_with_logits(logits, labels, reduction="none")
+        return torch.where(valid, values, 0.0)
+    return _divide(sum_of_bce_with_logits(logits, labels, valid), prediction, valid, reduction)
 
 
 def _valid(prediction: Tensor, target: Tensor, lengths: Tensor | None, mask: Tensor | None, reduction: str) -> Tensor:
@@ -161,21 +171,13 @@ def _valid(prediction: Tensor, target: Tensor, lengths: Tensor | None, mask: Ten
     return mask if mask.dim() == 3 else mask.unsqueeze(2)
 
 
-def _common_dtype(prediction: Tensor, target: Tensor) -> torch.dtype:
-    return torch.promote_types(compute_dtype(prediction), compute_dtype(target))
+def _in_common_dtype(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    dtype = torch.promote_types(compute_dtype(prediction), compute_dtype(target))
+    return prediction.to(dtype), target.to(dtype)
 
 
-def _difference(prediction: Tensor, target: Tensor, valid: Tensor) -> Tensor:
-    dtype = _common_dtype(prediction, target)
-    return torch.where(valid, prediction.to(dtype) - target.to(dtype), 0.0)
-
-
-def _reduce(values: Tensor, valid: Tensor, reduction: Reduction) -> Tensor:
-    """Reduce values that are 0 where not valid."""
-    if reduction == "none":
-        return values
-    total = values.sum()
+def _divide(total: Tensor, prediction: Tensor, valid: Tensor, reduction: Reduction) -> Tensor:
     if reduction == "mean":
-        num_valid = valid.sum() * (values.shape[2] // max(valid.shape[2], 1))
-        return total / num_valid.clamp(min=1)
-    return total / max(len(values), 1) if reduction == "batchmean" else total
+        repeats = 1 if valid.shape[2] == prediction.shape[2] else prediction.shape[2]
+        return total / (valid.sum() * repeats).clamp(min=1)
+    return total / max(len(prediction), 1) if reduction == "batchmean" else total

@@ -3,6 +3,7 @@
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn import functional as F
 
 from sonorant.functional.reduction import compute_dtype
 
@@ -36,12 +37,11 @@ def variance_loss(embeddings: Float[Tensor, "number dim"], gamma: float = 1.0, e
         >>> variance_loss(torch.ones(4, 2))
         tensor(0.9900)
     """
-    centred = _centred(embeddings, "embeddings", None)
-    number, dim = embeddings.shape
-    if number < 2 or dim == 0:
-        return centred.sum() * 0.0
-    var = centred.square().sum(0) / (number - 1)
-    return torch.relu(gamma - torch.sqrt(var + eps)).mean()
+    _check_matrix(embeddings, "embeddings")
+    x = embeddings.to(compute_dtype(embeddings))
+    if len(x) < 2 or x.shape[1] == 0:
+        return x.sum() * 0.0
+    return torch.relu(gamma - torch.sqrt(x.var(0) + eps)).mean()
 
 
 def covariance_loss(embeddings: Float[Tensor, "number dim"]) -> Tensor:
@@ -70,9 +70,8 @@ def covariance_loss(embeddings: Float[Tensor, "number dim"]) -> Tensor:
         tensor(4.)
     """
     centred = _centred(embeddings, "embeddings", None)
-    dim = embeddings.shape[1]
-    diagonal = torch.eye(dim, dtype=torch.bool, device=centred.device)
-    return _cross_covariance(centred, centred).masked_fill(diagonal, 0.0).square().sum() / max(dim, 1)
+    covariance = _cross_covariance(centred, centred).fill_diagonal_(0.0)
+    return covariance.square().sum() / max(len(covariance), 1)
 
 
 def cross_covariance_loss(
@@ -147,13 +146,17 @@ def invariance_loss(a: Float[Tensor, "number dim"], b: Float[Tensor, "number dim
     """
     if a.shape != b.shape:
         raise ValueError(f"a and b must have the same shape; got {tuple(a.shape)} and {tuple(b.shape)}")
-    difference = a.to(compute_dtype(a)) - b.to(compute_dtype(b))
-    return difference.square().sum() / max(difference.numel(), 1)
+    dtype = torch.promote_types(compute_dtype(a), compute_dtype(b))
+    return F.mse_loss(a.to(dtype), b.to(dtype), reduction="sum") / max(a.numel(), 1)
+
+
+def _check_matrix(x: Tensor, name: str) -> None:
+    if x.dim() != 2:
+        raise ValueError(f"{name} must have shape (number, dim); got {tuple(x.shape)}")
 
 
 def _centred(x: Tensor, name: str, mean: Tensor | None) -> Tensor:
-    if x.dim() != 2:
-        raise ValueError(f"{name} must have shape (number, dim); got {tuple(x.shape)}")
+    _check_matrix(x, name)
     if mean is not None and mean.shape != x.shape[1:]:
         raise ValueError(f"mean_{name} must have shape ({x.shape[1]},); got {tuple(mean.shape)}")
     x = x.to(compute_dtype(x))
