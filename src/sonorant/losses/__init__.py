@@ -1,5 +1,6 @@
 """Losses as Modules: they hold the hyperparameters and call :mod:`sonorant.functional`."""
 
+from sonorant.losses.attention import GuidedAttentionLoss
 from sonorant.losses.ctc import CtcLoss
 
-__all__ = ["CtcLoss"]
+__all__ = ["CtcLoss", "GuidedAttentionLoss"]

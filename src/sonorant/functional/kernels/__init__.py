@@ -10,7 +10,7 @@ import importlib.util
 import logging
 import threading
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +19,7 @@ import torch
 __all__ = ["available", "kernel", "run_over_batch"]
 
 logger = logging.getLogger(__name__)
+_registered: set[Callable[..., None]] = set()  # helpers that numba knows
 
 
 @cache
@@ -27,8 +28,22 @@ def available() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
-def kernel(function: Callable[..., None]) -> Callable[..., None]:
-    """Compile a function with numba when it is first called, and cache the result on disk."""
+def kernel(
+    function: Callable[..., None] | None = None,
+    *,
+    helpers: tuple[Callable[..., None], ...] = (),
+    fastmath: tuple[str, ...] = (),
+) -> Any:
+    """Compile a function with numba when it is first called, and cache the result on disk.
+
+    Args:
+        function: a serial function over ``range(start, stop)`` of the batch.
+        helpers: the plain functions that the kernel, or another helper, calls; they are compiled with it.
+        fastmath: what LLVM may do: ``"contract"`` allows fused multiply-add, ``"reassoc"`` vectorised sums.
+    """
+
+    if function is None:
+        return partial(kernel, helpers=helpers, fastmath=fastmath)
     compiled: list[Callable[..., None]] = []
     lock = threading.Lock()
 
@@ -36,13 +51,24 @@ def kernel(function: Callable[..., None]) -> Callable[..., None]:
     def call(*arguments: Any) -> None:
         with lock:
             if not compiled:
-                import numba
-
                 logger.info("preparing the kernel %s (compiled once, then cached)", function.__name__)
-                compiled.append(numba.njit(function, nogil=True, cache=True, error_model="numpy"))
+                compiled.append(_compile(function, helpers, set(fastmath)))
         compiled[0](*arguments)
 
     return call
+
+
+def _compile(
+    function: Callable[..., None], helpers: tuple[Callable[..., None], ...], fastmath: set[str]
+) -> Callable[..., None]:
+    import numba
+    from numba.extending import register_jitable
+
+    for helper in set(helpers) - _registered:
+        register_jitable(fastmath=fastmath)(helper)
+        _registered.add(helper)
+    compiled: Callable[..., None] = numba.njit(function, nogil=True, cache=True, error_model="numpy", fastmath=fastmath)
+    return compiled
 
 
 def run_over_batch(function: Callable[..., None], batch_size: int, *arguments: Any) -> None:
