@@ -65,7 +65,7 @@ def _compile(
     from numba.extending import register_jitable
 
     for helper in set(helpers) - _registered:
-        register_jitable(fastmath=fastmath)(helper)
+        register_jitable(error_model="numpy", fastmath=fastmath)(helper)
         _registered.add(helper)
     compiled: Callable[..., None] = numba.njit(function, nogil=True, cache=True, error_model="numpy", fastmath=fastmath)
     return compiled

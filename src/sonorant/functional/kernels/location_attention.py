@@ -92,27 +92,29 @@ def attend_backward(
         grad_energy,
         grad_state.numpy(),
     )
-    dim, channels, taps = filters.shape
+    dim, _, taps = filters.shape
     return (
         torch.from_numpy(grad_queries)[:, :, :dim].contiguous(),
         torch.from_numpy(grad_keys)[:, :dim, : keys.shape[1]].transpose(1, 2).contiguous(),
-        torch.from_numpy(grad_filters)[:, :dim, :channels, :taps].sum(0),
+        torch.from_numpy(grad_filters)[:, :dim, :, :taps].sum(0),
         torch.from_numpy(grad_energy)[:, :dim].sum(0),
         grad_state,
     )
 
 
 class _Layout:
-    """The arguments as arrays: an even number of features, two channels, whole vectors of time and of taps."""
+    """The arguments as arrays: an even number of features, whole vectors of time and of taps."""
 
     def __init__(self, queries: Tensor, keys: Tensor, filters: Tensor, energy_weight: Tensor) -> None:
         dim, channels, taps = filters.shape
         odd, more_keys = dim % 2, -keys.shape[1] % _VECTOR
-        extra = (0, -taps % _TAPS, 0, 2 - channels, 0, odd)
+        more_taps = -taps % _TAPS
         self.queries = _array(F.pad(queries, (0, odd)))
         self.keys = _array(F.pad(keys, (0, odd, 0, more_keys)).transpose(1, 2))
-        self.filters = _array(F.pad(filters, extra))
-        self.flipped_filters = _array(F.pad(filters.flip(2), extra))
+        self.filters = _array(F.pad(filters, (0, more_taps, 0, 0, 0, odd)))
+        # what leads from a pair of features back to the channels: (pair, channel, feature of the pair, tap)
+        flipped = F.pad(filters.flip(2), (0, more_taps, 0, 2 - channels, 0, odd))
+        self.flipped_filters = _array(flipped.unflatten(0, (-1, 2)).transpose(1, 2))
         self.energy_weight = _array(F.pad(energy_weight, (0, odd)))
 
 
@@ -120,31 +122,28 @@ def _array(tensor: Tensor) -> Any:
     return tensor.detach().contiguous().numpy()
 
 
-def _add_convolution(row_a: Any, row_b: Any, source: Any, filter_a: Any, filter_b: Any) -> None:
-    """Add the sliding products of ``source`` with one filter to ``row_a``, with the other to ``row_b``."""
-    for block in range(len(filter_a) // 8):
-        tap = 8 * block
-        a0, a1, a2, a3 = filter_a[tap], filter_a[tap + 1], filter_a[tap + 2], filter_a[tap + 3]
-        a4, a5, a6, a7 = filter_a[tap + 4], filter_a[tap + 5], filter_a[tap + 6], filter_a[tap + 7]
-        b0, b1, b2, b3 = filter_b[tap], filter_b[tap + 1], filter_b[tap + 2], filter_b[tap + 3]
-        b4, b5, b6, b7 = filter_b[tap + 4], filter_b[tap + 5], filter_b[tap + 6], filter_b[tap + 7]
-        x = source[tap:]
+def _add_convolution(row_a: Any, row_b: Any, sources: Any, filter_a: Any, filter_b: Any) -> None:
+    """Add the sliding products of the sources with one filter to ``row_a``, with the other to ``row_b``."""
+    for block in range(filter_a.size // 8):
+        source, tap = divmod(8 * block, filter_a.shape[1])
+        x, a, b = sources[source, tap:], filter_a[source, tap:], filter_b[source, tap:]
+        a0, a1, a2, a3, a4, a5, a6, a7 = a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]
+        b0, b1, b2, b3, b4, b5, b6, b7 = b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]
         for i in range(len(row_a)):
             x0, x1, x2, x3, x4, x5, x6, x7 = x[i], x[i + 1], x[i + 2], x[i + 3], x[i + 4], x[i + 5], x[i + 6], x[i + 7]
             row_a[i] += (a0 * x0 + a1 * x1 + a2 * x2 + a3 * x3) + (a4 * x4 + a5 * x5 + a6 * x6 + a7 * x7)
             row_b[i] += (b0 * x0 + b1 * x1 + b2 * x2 + b3 * x3) + (b4 * x4 + b5 * x5 + b6 * x6 + b7 * x7)
 
 
-def _add_correlation(grad_a: Any, grad_b: Any, row_a: Any, row_b: Any, source: Any) -> None:
+def _add_correlation(grad_a: Any, grad_b: Any, row_a: Any, row_b: Any, sources: Any) -> None:
     """The gradient of :func:`_add_convolution` with respect to its filters."""
-    for block in range(len(grad_a) // 4):
-        tap = 4 * block
-        x = source[tap:]
-        zero = grad_a[tap] * 0
+    for block in range(grad_a.size // 4):
+        source, tap = divmod(4 * block, grad_a.shape[1])
+        x = sources[source, tap:]
+        zero = x.dtype.type(0)  # a bare 0.0 would make the sums float64
         a0, a1, a2, a3, b0, b1, b2, b3 = zero, zero, zero, zero, zero, zero, zero, zero
         for i in range(len(row_a)):
-            a, b = row_a[i], row_b[i]
-            x0, x1, x2, x3 = x[i], x[i + 1], x[i + 2], x[i + 3]
+            a, b, x0, x1, x2, x3 = row_a[i], row_b[i], x[i], x[i + 1], x[i + 2], x[i + 3]
             a0 += a * x0
             a1 += a * x1
             a2 += a * x2
@@ -153,14 +152,15 @@ def _add_correlation(grad_a: Any, grad_b: Any, row_a: Any, row_b: Any, source: A
             b1 += b * x1
             b2 += b * x2
             b3 += b * x3
-        grad_a[tap] += a0
-        grad_a[tap + 1] += a1
-        grad_a[tap + 2] += a2
-        grad_a[tap + 3] += a3
-        grad_b[tap] += b0
-        grad_b[tap + 1] += b1
-        grad_b[tap + 2] += b2
-        grad_b[tap + 3] += b3
+        sum_a, sum_b = grad_a[source, tap:], grad_b[source, tap:]
+        sum_a[0] += a0
+        sum_a[1] += a1
+        sum_a[2] += a2
+        sum_a[3] += a3
+        sum_b[0] += b0
+        sum_b[1] += b1
+        sum_b[2] += b2
+        sum_b[3] += b3
 
 
 def _apply_tanh(row: Any) -> None:
@@ -187,16 +187,16 @@ def _apply_tanh(row: Any) -> None:
         row[i] = two * p * q / (p * p + q * q)
 
 
-def _fill_hidden(row_a: Any, row_b: Any, query: Any, keys: Any, states: Any, filters: Any) -> None:
-    """Tanh of query + key + location, two features of one step."""
-    query_a, query_b, keys_a, keys_b = query[0], query[1], keys[0], keys[1]
-    for i in range(len(row_a)):
+def _fill_hidden(rows: Any, pair: int, query: Any, keys: Any, states: Any, filters: Any) -> None:
+    """Tanh of query + key + location for one step and a pair of features, one row after the other."""
+    width, first, second = len(rows) // 2, 2 * pair, 2 * pair + 1
+    row_a, row_b, keys_a, keys_b = rows[:width], rows[width:], keys[first], keys[second]
+    query_a, query_b = query[first], query[second]
+    for i in range(width):
         row_a[i] = keys_a[i] + query_a
         row_b[i] = keys_b[i] + query_b
-    for channel in range(len(states)):
-        _add_convolution(row_a, row_b, states[channel], filters[0, channel], filters[1, channel])
-    _apply_tanh(row_a)
-    _apply_tanh(row_b)
+    _add_convolution(row_a, row_b, states, filters[first], filters[second])
+    _apply_tanh(rows)
 
 
 def _round_up(length: int) -> int:
@@ -224,12 +224,13 @@ def _forward(
         width = _round_up(length)
         states = np.zeros((num_channels, width + filters.shape[2]), dtype)
         states[:, half : half + length] = state[index, :, :length]
-        row_a, row_b, scores = np.zeros(width, dtype), np.zeros(width, dtype), np.zeros(width, dtype)
+        rows, scores = np.zeros(2 * width, dtype), np.zeros(width, dtype)
+        row_a, row_b = rows[:width], rows[width:]
         for step in range(query_lengths[index] if length > 0 else 0):
+            query = queries[index, step]
             scores[:] = 0
             for pair in range(len(energy_weight) // 2):
-                two = slice(2 * pair, 2 * pair + 2)
-                _fill_hidden(row_a, row_b, queries[index, step, two], keys[index, two], states, filters[two])
+                _fill_hidden(rows, pair, query, keys[index], states, filters)
                 weight_a, weight_b = energy_weight[2 * pair], energy_weight[2 * pair + 1]
                 for i in range(width):
                     scores[i] += weight_a * row_a[i] + weight_b * row_b[i]
@@ -276,10 +277,11 @@ def _backward(
         length, num_steps = key_lengths[index], query_lengths[index]
         width = _round_up(length)
         states = np.zeros((num_channels, width + filters.shape[2]), dtype)
-        row_a, row_b, grad_scores = np.zeros(width, dtype), np.zeros(width, dtype), np.zeros(width, dtype)
-        # gradients of the hidden rows, with the zeros that a convolution wants around them
-        padded_a, padded_b = np.zeros(states.shape[1], dtype), np.zeros(states.shape[1], dtype)
-        grad_a, grad_b = padded_a[half : half + width], padded_b[half : half + width]
+        rows, grad_scores = np.zeros(2 * width, dtype), np.zeros(width, dtype)
+        row_a, row_b = rows[:width], rows[width:]
+        # gradients of the rows, with the zeros that a convolution wants around them
+        padded = np.zeros((2, states.shape[1]), dtype)
+        grad_a, grad_b = padded[0, half : half + width], padded[1, half : half + width]
         # gradients of the previous weights and of their sum, as the step after saw them
         grad_previous, grad_sum = np.zeros(width, dtype), np.zeros(width, dtype)
         sums = np.zeros((num_steps + 1, length), dtype)
@@ -289,6 +291,7 @@ def _backward(
                 sums[step + 1, i] = sums[step, i] + weights[index, step, i]
         for back in range(num_steps if length > 0 else 0):
             step = num_steps - 1 - back
+            query = queries[index, step]
             mean = 0.0
             for i in range(length):
                 grad_scores[i] = grad_weights[index, step, i] + grad_previous[i] + grad_sum[i]
@@ -302,8 +305,7 @@ def _backward(
             grad_previous[:] = 0
             for pair in range(len(energy_weight) // 2):
                 a, b = 2 * pair, 2 * pair + 1
-                two = slice(2 * pair, 2 * pair + 2)
-                _fill_hidden(row_a, row_b, queries[index, step, two], keys[index, two], states, filters[two])
+                _fill_hidden(rows, pair, query, keys[index], states, filters)
                 weight_a, weight_b = energy_weight[a], energy_weight[b]
                 zero = dtype.type(0)
                 energy_a, energy_b, query_a, query_b = zero, zero, zero, zero
@@ -324,16 +326,8 @@ def _backward(
                 grad_energy[index, b] += energy_b
                 grad_queries[index, step, a] = query_a
                 grad_queries[index, step, b] = query_b
-                for channel in range(num_channels):
-                    _add_correlation(
-                        grad_filters[index, a, channel],
-                        grad_filters[index, b, channel],
-                        grad_a,
-                        grad_b,
-                        states[channel],
-                    )
-                _add_convolution(grad_previous, grad_sum, padded_a, flipped_filters[a, 0], flipped_filters[a, 1])
-                _add_convolution(grad_previous, grad_sum, padded_b, flipped_filters[b, 0], flipped_filters[b, 1])
+                _add_correlation(grad_filters[index, a], grad_filters[index, b], grad_a, grad_b, states)
+                _add_convolution(grad_previous, grad_sum, padded, flipped_filters[pair, 0], flipped_filters[pair, 1])
         for i in range(length):
             grad_state[index, 0, i] = grad_previous[i]
             if num_channels == 2:
