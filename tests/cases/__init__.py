@@ -1,6 +1,6 @@
 """The case table: one entry for every public operation."""
 
-from tests.cases import ctc, lengths, normalization, tdnn
+from tests.cases import attention, ctc, lengths, normalization, tdnn
 from tests.cases.case import Case
 
-CASES: list[Case] = [*lengths.CASES, *ctc.CASES, *normalization.CASES, *tdnn.CASES]
+CASES: list[Case] = [*lengths.CASES, *attention.CASES, *ctc.CASES, *normalization.CASES, *tdnn.CASES]

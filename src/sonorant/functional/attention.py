@@ -16,7 +16,9 @@ __all__ = ["GuidedReduction", "guided_attention_loss", "guided_attention_weights
 GuidedReduction = Literal["none", "sum", "mean", "batchmean", "query_mean"]
 
 
-def masked_softmax(scores: Float[Tensor, "*shape"], mask: Bool[Tensor, "..."], dim: int = -1) -> Float[Tensor, "*shape"]:
+def masked_softmax(
+    scores: Float[Tensor, "*shape"], mask: Bool[Tensor, "..."], dim: int = -1
+) -> Float[Tensor, "*shape"]:
     r"""Softmax over the unmasked scores; a row without any gives zeros.
 
     .. math:: w_k = \frac{m_k \, e^{s_k}}{\sum_j m_j \, e^{s_j}}
@@ -221,7 +223,7 @@ class _GuidedSums(torch.autograd.Function):
         return sums
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: FunctionCtx, grad_sums: Tensor) -> tuple[Tensor | None, ...]:
         gradient = grad_sums.new_zeros(ctx.shape)  # type: ignore[attr-defined]
         sizes = zip(ctx.lengths, grad_sums.tolist(), strict=True)  # type: ignore[attr-defined]
@@ -233,8 +235,6 @@ class _GuidedSums(torch.autograd.Function):
 
 def _write_gaussian(cells: Tensor, sigma: float) -> Tensor:
     """Fill the cells of one utterance with ``1 - weight``."""
-    queries, keys = (
-        torch.arange(size, dtype=cells.dtype) / size / (math.sqrt(2) * sigma) for size in cells.shape
-    )
+    queries, keys = (torch.arange(size, dtype=cells.dtype) / size / (math.sqrt(2) * sigma) for size in cells.shape)
     torch.sub(queries.unsqueeze(1), keys, out=cells)
     return cells.square_().neg_().exp_()

@@ -115,6 +115,8 @@ def _location_attention(
     scaling: float,
 ) -> Tensor:
     """The weights; padding in the floating tensors is 0."""
+    if not queries.shape[1] or not keys.numel():
+        return keys.new_empty(queries.shape[0], queries.shape[1], keys.shape[1])
     arguments = queries, keys, filters, energy_weight, state, query_lengths, key_lengths, scaling
     if _has_kernel(keys):
         from sonorant.functional.kernels.location_attention import attend
@@ -138,6 +140,9 @@ def _location_attention_backward(
     scaling: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Gradients of queries, keys, filters, energy weight and initial state."""
+    if not weights.numel():
+        zeros = [torch.zeros_like(x) for x in (queries, keys, filters, energy_weight, state)]
+        return zeros[0], zeros[1], zeros[2], zeros[3], zeros[4]
     arguments = queries, keys, filters, energy_weight, state, query_lengths, key_lengths, scaling
     if _has_kernel(keys):
         from sonorant.functional.kernels.location_attention import attend_backward
@@ -157,8 +162,8 @@ def _(queries: Tensor, keys: Tensor, *_: object) -> Tensor:
 
 
 @_location_attention_backward.register_fake
-def _(grad_weights: Tensor, weights: Tensor, *arguments: object) -> tuple[Tensor, ...]:
-    return tuple(torch.empty_like(x, memory_format=torch.contiguous_format) for x in arguments[:5])  # type: ignore[call-overload]
+def _(grad_weights: Tensor, weights: Tensor, *arguments: Tensor) -> tuple[Tensor, ...]:
+    return tuple(torch.empty_like(x, memory_format=torch.contiguous_format) for x in arguments[:5])
 
 
 def _setup_context(ctx: FunctionCtx, inputs: tuple[object, ...], output: Tensor) -> None:
@@ -197,8 +202,6 @@ def _attend_by_steps(
         step = masked_softmax(scaling * torch.matmul(energy_weight, hidden.tanh_()), mask)
         weights.append(step)
         state = torch.stack([step, state[:, 1] + step], 1) if state.shape[1] == 2 else step.unsqueeze(1)
-    if not weights:
-        return keys.new_empty(keys.shape[0], 0, keys.shape[2])
     return torch.stack(weights, 1)
 
 
@@ -248,8 +251,7 @@ def _step_masks(queries: Tensor, keys: Tensor, query_lengths: Tensor, key_length
 
 def _states(weights: Tensor, state: Tensor) -> Tensor:
     """The state that each step saw, ``(batch, query, channels, key)``."""
-    previous = torch.cat([state[:, :1], weights[:, :-1]], 1)[:, : weights.shape[1]]
-    if state.shape[1] == 1:
-        return previous.unsqueeze(2)
-    total = state[:, 1:] + torch.cat([torch.zeros_like(state[:, :1]), weights[:, :-1]], 1)[:, : weights.shape[1]].cumsum(1)
-    return torch.stack([previous, total], 2)
+    channels = [torch.cat([state[:, :1], weights[:, :-1]], 1)]
+    if state.shape[1] == 2:
+        channels.append(torch.cat([state[:, 1:], weights[:, :-1]], 1).cumsum(1))
+    return torch.stack(channels, 2)

@@ -12,14 +12,15 @@ import threading
 from collections.abc import Callable
 from functools import cache, partial, wraps
 from itertools import pairwise
-from typing import Any
+from typing import Any, overload
 
 import torch
 
 __all__ = ["available", "kernel", "run_over_batch"]
 
 logger = logging.getLogger(__name__)
-_registered: set[Callable[..., None]] = set()  # helpers that numba knows
+_registered: set[Callable[..., Any]] = set()  # helpers that numba knows
+_compiling = threading.Lock()
 
 
 @cache
@@ -28,12 +29,23 @@ def available() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
+@overload
+def kernel(function: Callable[..., None], /) -> Callable[..., None]: ...
+
+
+@overload
+def kernel(
+    *, helpers: tuple[Callable[..., Any], ...] = (), fastmath: tuple[str, ...] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]: ...
+
+
 def kernel(
     function: Callable[..., None] | None = None,
+    /,
     *,
-    helpers: tuple[Callable[..., None], ...] = (),
+    helpers: tuple[Callable[..., Any], ...] = (),
     fastmath: tuple[str, ...] = (),
-) -> Any:
+) -> Callable[..., Any]:
     """Compile a function with numba when it is first called, and cache the result on disk.
 
     Args:
@@ -45,11 +57,10 @@ def kernel(
     if function is None:
         return partial(kernel, helpers=helpers, fastmath=fastmath)
     compiled: list[Callable[..., None]] = []
-    lock = threading.Lock()
 
     @wraps(function)
     def call(*arguments: Any) -> None:
-        with lock:
+        with _compiling:
             if not compiled:
                 logger.info("preparing the kernel %s (compiled once, then cached)", function.__name__)
                 compiled.append(_compile(function, helpers, set(fastmath)))
@@ -59,7 +70,7 @@ def kernel(
 
 
 def _compile(
-    function: Callable[..., None], helpers: tuple[Callable[..., None], ...], fastmath: set[str]
+    function: Callable[..., None], helpers: tuple[Callable[..., Any], ...], fastmath: set[str]
 ) -> Callable[..., None]:
     import numba
     from numba.extending import register_jitable

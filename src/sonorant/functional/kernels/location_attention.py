@@ -114,7 +114,7 @@ class _Layout:
         self.filters = _array(F.pad(filters, (0, more_taps, 0, 0, 0, odd)))
         # what leads from a pair of features back to the channels: (pair, channel, feature of the pair, tap)
         flipped = F.pad(filters.flip(2), (0, more_taps, 0, 2 - channels, 0, odd))
-        self.flipped_filters = _array(flipped.unflatten(0, (-1, 2)).transpose(1, 2))
+        self.flipped_filters = _array(flipped.view(-1, 2, *flipped.shape[1:]).transpose(1, 2))
         self.energy_weight = _array(F.pad(energy_weight, (0, odd)))
 
 
