@@ -169,6 +169,8 @@ def test_arguments_that_cannot_be_right_are_named() -> None:
     for bad in (query[:2], query[:, :2]):
         with pytest.raises(ValueError, match="query must have shape"):
             attention(bad, memory, state)
+        with pytest.raises(ValueError, match="queries must have shape"):
+            attention.attend_sequence(bad.unsqueeze(1), memory, state)
     for bad in (state[:2], state[:, :1], state[:, :, 1:]):
         with pytest.raises(ValueError, match="state must have shape"):
             attention(query, memory, bad)

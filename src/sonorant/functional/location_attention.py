@@ -117,13 +117,11 @@ def _location_attention(
     """The weights; padding in the floating tensors is 0."""
     if not queries.shape[1] or not keys.numel():
         return keys.new_empty(queries.shape[0], queries.shape[1], keys.shape[1])
-    arguments = queries, keys, filters, energy_weight, state, query_lengths, key_lengths, scaling
+    form = _attend_by_steps
     if _has_kernel(keys):
-        from sonorant.functional.kernels.location_attention import attend
-
-        return attend(*arguments)
+        from sonorant.functional.kernels.location_attention import attend as form
     with torch.autocast(keys.device.type, enabled=False):
-        return _attend_by_steps(*arguments)
+        return form(queries, keys, filters, energy_weight, state, query_lengths, key_lengths, scaling)
 
 
 @torch.library.custom_op("sonorant::location_attention_backward", mutates_args=())
@@ -143,13 +141,14 @@ def _location_attention_backward(
     if not weights.numel():
         zeros = [torch.zeros_like(x) for x in (queries, keys, filters, energy_weight, state)]
         return zeros[0], zeros[1], zeros[2], zeros[3], zeros[4]
-    arguments = queries, keys, filters, energy_weight, state, query_lengths, key_lengths, scaling
+    form = _attend_backward_by_steps
     if _has_kernel(keys):
-        from sonorant.functional.kernels.location_attention import attend_backward
-
-        return attend_backward(grad_weights, weights, *arguments)
+        from sonorant.functional.kernels.location_attention import attend_backward as form
     with torch.autocast(keys.device.type, enabled=False):
-        return _attend_backward_by_steps(grad_weights, weights, *arguments)
+        states = _states(weights, state)
+        return form(
+            grad_weights, weights, states, queries, keys, filters, energy_weight, query_lengths, key_lengths, scaling
+        )
 
 
 def _has_kernel(tensor: Tensor) -> bool:
@@ -208,11 +207,11 @@ def _attend_by_steps(
 def _attend_backward_by_steps(
     grad_weights: Tensor,
     weights: Tensor,
+    states: Tensor,
     queries: Tensor,
     keys: Tensor,
     filters: Tensor,
     energy_weight: Tensor,
-    state: Tensor,
     query_lengths: Tensor,
     key_lengths: Tensor,
     scaling: float,
@@ -220,10 +219,9 @@ def _attend_backward_by_steps(
     grad_weights = torch.where(_step_masks(queries, keys, query_lengths, key_lengths), grad_weights, 0.0)
     keys = keys.transpose(1, 2).contiguous()
     half = filters.shape[2] // 2
-    states = _states(weights, state)
     grad_queries, grad_keys = torch.empty_like(queries), torch.zeros_like(keys)
     grad_filters, grad_energy = torch.zeros_like(filters), torch.zeros_like(energy_weight)
-    grad_state = torch.zeros_like(state)  # of the state after the step
+    grad_state = torch.zeros_like(states[:, 0])  # of the state after the step
     for step in reversed(range(queries.shape[1])):
         hidden = F.conv1d(states[:, step], filters, padding=half) + keys + queries[:, step].unsqueeze(2)
         hidden.tanh_()

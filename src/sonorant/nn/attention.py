@@ -184,6 +184,8 @@ class LocationAttention(nn.Module):
             ValueError: shapes that do not fit.
         """
         self._check_state(memory, state)
+        if query is not None:
+            self._check_queries("query", query, memory)
         dtype = memory.keys.dtype
         mask = sequence_mask(memory.lengths, memory.keys.shape[1])
         energy = self._energy
@@ -242,7 +244,8 @@ class LocationAttention(nn.Module):
             ValueError: shapes or lengths that do not fit.
         """
         self._check_state(memory, state)
-        batch_size, num_queries = queries.shape[:2]
+        batch_size, num_queries = memory.keys.shape[0], queries.shape[1]
+        self._check_queries("queries", queries, memory, num_queries)
         if query_lengths is None:
             query_lengths = torch.full((batch_size,), num_queries, device=queries.device)
         check_lengths(query_lengths, "query_lengths", batch_size=batch_size, max_length=num_queries, min_length=0)
@@ -280,10 +283,12 @@ class LocationAttention(nn.Module):
         if queries is None:
             # the product keeps the unused weight in the graph, with a gradient of 0
             queries = memory.keys.new_zeros(memory.keys.shape[0], self.proj_dec.in_features)
-        if queries.shape[0] != memory.keys.shape[0] or queries.shape[-1] != self.proj_dec.in_features:
-            expected = f"({memory.keys.shape[0]}, [length,] {self.proj_dec.in_features})"
-            raise ValueError(f"query must have shape {expected}; got {tuple(queries.shape)}")
         return F.linear(queries.to(dtype), self.proj_dec.weight.to(dtype))
+
+    def _check_queries(self, name: str, queries: Tensor, memory: AttentionMemory, *num_queries: int) -> None:
+        expected = (memory.keys.shape[0], *num_queries, self.proj_dec.in_features)
+        if queries.shape != expected:
+            raise ValueError(f"{name} must have shape {expected}; got {tuple(queries.shape)}")
 
     def _check_state(self, memory: AttentionMemory, state: Tensor) -> None:
         expected = (memory.keys.shape[0], self.conv.in_channels, memory.keys.shape[1])

@@ -1,9 +1,10 @@
 """Fast CPU forms of the operations that earn one, compiled by numba (the extra ``fast``).
 
 They are reached only through the custom operators of :mod:`sonorant.functional`. Which form runs is decided by what
-is installed and by the device, never in mid-run. A kernel is a serial function over ``range(start, stop)`` of the
-batch that releases the GIL; :func:`run_over_batch` spreads the batch over plain threads. numba's own thread pool is
-not used: it resets torch's thread count, dies in forked DataLoader workers, and aborts on concurrent calls.
+is installed and by the device, never in mid-run. A kernel is a serial function that releases the GIL. One over
+``range(start, stop)`` of the batch is spread over plain threads by :func:`run_over_batch`; one that does too little in
+a call to be worth it is called as it is. numba's own thread pool is not used: it resets torch's thread count, dies in
+forked DataLoader workers, and aborts on concurrent calls.
 """
 
 import importlib.util
@@ -49,7 +50,7 @@ def kernel(
     """Compile a function with numba when it is first called, and cache the result on disk.
 
     Args:
-        function: a serial function over ``range(start, stop)`` of the batch.
+        function: a serial function of arrays and numbers.
         helpers: the plain functions that the kernel, or another helper, calls; they are compiled with it.
         fastmath: what LLVM may do: ``"contract"`` allows fused multiply-add, ``"reassoc"`` vectorised sums.
     """
@@ -60,10 +61,11 @@ def kernel(
 
     @wraps(function)
     def call(*arguments: Any) -> None:
-        with _compiling:
-            if not compiled:
-                logger.info("preparing the kernel %s (compiled once, then cached)", function.__name__)
-                compiled.append(_compile(function, helpers, set(fastmath)))
+        if not compiled:
+            with _compiling:
+                if not compiled:
+                    logger.info("preparing the kernel %s (compiled once, then cached)", function.__name__)
+                    compiled.append(_compile(function, helpers, set(fastmath)))
         compiled[0](*arguments)
 
     return call
