@@ -116,7 +116,7 @@ def _location_attention(
 ) -> Tensor:
     """The weights; padding in the floating tensors is 0."""
     if not queries.shape[1] or not keys.numel():
-        return keys.new_empty(queries.shape[0], queries.shape[1], keys.shape[1])
+        return keys.new_zeros(queries.shape[0], queries.shape[1], keys.shape[1])
     form = _attend_by_steps
     if _has_kernel(keys):
         from sonorant.functional.kernels.location_attention import attend as form
@@ -139,7 +139,10 @@ def _location_attention_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Gradients of queries, keys, filters, energy weight and initial state."""
     if not weights.numel():
-        zeros = [torch.zeros_like(x) for x in (queries, keys, filters, energy_weight, state)]
+        zeros = [
+            torch.zeros_like(x, memory_format=torch.contiguous_format)
+            for x in (queries, keys, filters, energy_weight, state)
+        ]
         return zeros[0], zeros[1], zeros[2], zeros[3], zeros[4]
     form = _attend_backward_by_steps
     if _has_kernel(keys):
