@@ -3,6 +3,7 @@
 from tests.cases import (
     adversarial,
     alignment,
+    attention,
     classification,
     composites,
     ctc,
@@ -17,16 +18,17 @@ from tests.cases import (
 from tests.cases.case import Case
 
 CASES: list[Case] = [
-    *lengths.CASES,
-    *ctc.CASES,
+    *adversarial.CASES,
     *alignment.CASES,
-    *normalization.CASES,
-    *tdnn.CASES,
+    *attention.CASES,
     *classification.CASES,
+    *composites.CASES,
+    *ctc.CASES,
+    *flow.CASES,
+    *lengths.CASES,
+    *normalization.CASES,
     *regression.CASES,
     *regularization.CASES,
-    *flow.CASES,
-    *adversarial.CASES,
     *spectral.CASES,
-    *composites.CASES,
+    *tdnn.CASES,
 ]

@@ -2,10 +2,12 @@
 
 from sonorant.functional.adversarial import feature_matching_loss, lsgan_discriminator_loss, lsgan_generator_loss
 from sonorant.functional.alignment import alignment_durations, attention_binarization_loss, beta_binomial_prior
+from sonorant.functional.attention import guided_attention_loss, guided_attention_weights, masked_softmax
 from sonorant.functional.classification import label_smoothing_loss, linear_label_smoothing_loss
 from sonorant.functional.ctc import ctc_loss, ctc_required_frames
 from sonorant.functional.flow import FlowNll, flow_nll
 from sonorant.functional.forward_sum import forward_sum_loss
+from sonorant.functional.location_attention import location_attention_weights
 from sonorant.functional.monotonic_alignment import monotonic_alignment_durations, monotonic_alignment_search
 from sonorant.functional.normalization import limit_dynamic_range, masked_batch_norm, utterance_cmvn
 from sonorant.functional.regression import masked_bce_with_logits_loss, masked_l1_loss, masked_mse_loss
@@ -26,16 +28,20 @@ __all__ = [
     "feature_matching_loss",
     "flow_nll",
     "forward_sum_loss",
+    "guided_attention_loss",
+    "guided_attention_weights",
     "invariance_loss",
     "label_smoothing_loss",
     "limit_dynamic_range",
     "linear_label_smoothing_loss",
+    "location_attention_weights",
     "lsgan_discriminator_loss",
     "lsgan_generator_loss",
     "masked_batch_norm",
     "masked_bce_with_logits_loss",
     "masked_l1_loss",
     "masked_mse_loss",
+    "masked_softmax",
     "monotonic_alignment_durations",
     "monotonic_alignment_search",
     "multi_resolution_stft_loss",

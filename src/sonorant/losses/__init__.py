@@ -10,6 +10,7 @@ from sonorant.losses.adversarial_tts import (
     GeneratorLossWeights,
 )
 from sonorant.losses.alignment import AlignmentLoss, AlignmentLosses, AlignmentLossWeights, AttentionBinarizationLoss
+from sonorant.losses.attention import GuidedAttentionLoss
 from sonorant.losses.classification import LabelSmoothingLoss
 from sonorant.losses.composites import (
     DeterministicTtsLoss,
@@ -57,6 +58,7 @@ __all__ = [
     "ForwardSumLoss",
     "GeneratorLossWeights",
     "GeneratorLosses",
+    "GuidedAttentionLoss",
     "InvarianceLoss",
     "LabelSmoothingLoss",
     "LsganDiscriminatorLoss",
