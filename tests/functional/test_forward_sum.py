@@ -1,5 +1,8 @@
 """What the contracts do not say about the forward-sum loss."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import Tensor
@@ -219,3 +222,26 @@ def test_the_kernel_is_left_when_numba_is_missing(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(kernels, "available", lambda: False)
     forward_sum_loss(torch.zeros(1, 3, 2), torch.tensor([3]), torch.tensor([2]))
     assert called
+
+
+_MEMORY = """
+import resource, torch
+from sonorant.functional import forward_sum_loss
+
+def run(frames, tokens):
+    scores = torch.randn(1, frames, tokens, requires_grad=True)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    forward_sum_loss(scores, torch.tensor([frames]), torch.tensor([tokens]), band=20).backward()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+
+run(50, 10)
+print(run(6000, 1500))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux" or not kernels.available(), reason="measured on Linux, with the kernel")
+def test_a_band_takes_little_more_memory_than_the_gradient() -> None:
+    output = subprocess.run([sys.executable, "-c", _MEMORY], capture_output=True, text=True, check=True).stdout
+    gradient = 6000 * 1500 * 4 / 1024
+    assert int(output) < 1.3 * gradient  # without a band it is 4 times the gradient
