@@ -54,3 +54,18 @@ def test_a_forked_process_can_run_kernels(two_threads: None) -> None:
     assert queue.get(timeout=60) == [0.0, 1.0, 4.0, 9.0]
     process.join(10)
     assert process.exitcode == 0
+
+
+def test_the_exponential_that_vectorises() -> None:
+    numba = pytest.importorskip("numba")
+    from sonorant.functional.kernels.exponential import exp_float32
+
+    @numba.njit
+    def exponentials(x: np.ndarray, out: np.ndarray) -> None:
+        for i in range(len(x)):
+            out[i] = exp_float32(x[i])
+
+    x = np.linspace(-87, 88, 200_001).astype(np.float32)
+    out = np.empty_like(x)
+    exponentials(x, out)
+    assert np.abs(out / np.exp(x.astype(np.float64)) - 1).max() < 2.5e-7

@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from sonorant.functional.reduction import Reduction, check_reduction, compute_dtype
-from sonorant.lengths import check_lengths, sequence_mask
+from sonorant.lengths import check_lengths, sequence_mask, values_are_checkable
 
 __all__ = ["alignment_durations", "attention_binarization_loss", "beta_binomial_prior"]
 
@@ -55,10 +55,15 @@ def attention_binarization_loss(
     if eps <= 0:
         raise ValueError(f"eps is {eps}; it must be positive")
     selected = alignment.detach() == 1
-    probs = torch.where(selected, attention.to(compute_dtype(attention)), 1.0)
-    values = -probs.clamp(min=eps).log().sum((-2, -1))
     num_heads = attention.shape[1] if attention.dim() == 4 else 1
-    values = values.view(attention.shape[0], num_heads).mean(1)
+    if values_are_checkable(attention):
+        # where the number of cells may be known, only they are visited: half the time
+        cells = selected.nonzero(as_tuple=True)
+        terms = -attention[cells].to(compute_dtype(attention)).clamp(min=eps).log()
+        values = terms.new_zeros(attention.shape[0]).index_add(0, cells[0], terms) / num_heads
+    else:
+        probs = torch.where(selected, attention.to(compute_dtype(attention)), 1.0)
+        values = -probs.clamp(min=eps).log().sum((-2, -1)).view(-1, num_heads).mean(1)
     if reduction == "none":
         return values
     if reduction == "mean":
@@ -144,25 +149,20 @@ def beta_binomial_prior(
     check_lengths(key_lengths, "key_lengths", batch_size=query_lengths.shape[0], max_length=max_key_length)
     max_queries = int(query_lengths.max()) if max_query_length is None else max_query_length
     max_keys = int(key_lengths.max()) if max_key_length is None else max_key_length
-    keys = torch.arange(max_keys, device=key_lengths.device, dtype=torch.float64)
     rows = torch.arange(1, max_queries + 1, device=key_lengths.device, dtype=torch.float64).unsqueeze(1)
-    # in padding some arguments are out of range; clamped, they give numbers that the mask leaves out
-    last_key = (key_lengths.double() - 1).clamp(min=0).view(-1, 1, 1)
-    num_rows = query_lengths.double().view(-1, 1, 1)
-    left = (last_key - keys).clamp(min=0)
-    alpha = scaling * rows
-    beta = scaling * (num_rows + 1 - rows).clamp(min=1)
-    total = scaling * (num_rows + 1)
-    log_prior = (
-        torch.lgamma(last_key + 1)
-        - torch.lgamma(keys + 1)
-        - torch.lgamma(left + 1)
-        + torch.lgamma(total)
-        - torch.lgamma(alpha)
+    keys = torch.arange(max_keys - 1, device=key_lengths.device, dtype=torch.float64)
+    num_rows, last_key = query_lengths.double().view(-1, 1, 1), key_lengths.double().view(-1, 1, 1) - 1
+    # in padding some numbers would be out of range; clamped, they give values that the mask leaves out
+    alpha, beta = scaling * rows, scaling * (num_rows + 1 - rows).clamp(min=1)
+    first = (
+        torch.lgamma(last_key + beta)
+        - torch.lgamma(last_key + alpha + beta)
+        + torch.lgamma(alpha + beta)
         - torch.lgamma(beta)
-        - torch.lgamma(last_key + total)
-        + torch.lgamma(keys + alpha)
-        + torch.lgamma(left + beta)
     )
+    # each probability from the one before it: P(k + 1) / P(k) = (n - k) (k + alpha) / ((k + 1) (n - k - 1 + beta))
+    ratios = (keys + alpha) / ((last_key - keys - 1).clamp(min=0) + beta)
+    ratios *= (last_key - keys).clamp(min=1) / (keys + 1)
+    log_prior = torch.cat([first, ratios.log_().cumsum_(2).add_(first)], 2)
     mask = sequence_mask(query_lengths, max_queries).unsqueeze(2) & sequence_mask(key_lengths, max_keys).unsqueeze(1)
-    return torch.where(mask, log_prior.exp(), 0.0).to(torch.get_default_dtype() if dtype is None else dtype)
+    return torch.where(mask, log_prior.exp_(), 0.0).to(torch.get_default_dtype() if dtype is None else dtype)

@@ -21,7 +21,8 @@ from sonorant.functional.kernels.exponential import exp_float32
 
 __all__ = ["forward_sum"]
 
-_SMALLEST_SINGLE, _LARGEST_SINGLE = np.float32(-80.0), np.float32(70.0)
+_LARGEST_SINGLE = np.float32(75.0)
+_LARGEST_SINGLE_BITS, _MAGNITUDE_BITS = _LARGEST_SINGLE.view(np.int32), np.int32(0x7FFFFFFF)
 _SMALLEST_DOUBLE = -690.0
 _NEGLIGIBLE = 1e-290  # made 0: arithmetic on denormal numbers is many times slower
 _LARGEST_BACKWARD = 1e265
@@ -30,29 +31,29 @@ _ROW_MULTIPLE = 32  # elements that a vectorised loop takes at a time; rows are 
 
 def _weigh_single(scores, size, blank, weights):
     """exp(score - blank) of one frame: the sum over keys and blank, the blank's weight, and whether all is in range."""
-    outside = np.float32(0.0)
+    largest = np.int32(0)  # the largest magnitude, as an integer: so it vectorises, and NaN and infinity are larger yet
     for i in range(size):
         difference = scores[i] - blank
-        clamped = difference if difference > _SMALLEST_SINGLE else _SMALLEST_SINGLE
-        clamped = clamped if clamped < _LARGEST_SINGLE else _LARGEST_SINGLE
-        weights[i] = clamped
-        outside += (difference - clamped) * (difference - clamped)
+        weights[i] = difference
+        largest = max(largest, np.int32(np.float32(difference).view(np.int32) & _MAGNITUDE_BITS))
     num_filled = -size % _ROW_MULTIPLE
     for i in range(num_filled):
-        weights[size + i] = _SMALLEST_SINGLE
+        weights[size + i] = -_LARGEST_SINGLE
     total = np.float32(0.0)
     for i in range(size + num_filled):
         weight = exp_float32(weights[i])
         weights[i] = weight
         total += weight
-    in_range = True
-    if outside != 0.0:  # also when it is NaN
-        for i in range(size):
-            if scores[i] == -np.inf:
-                weights[i] = 0.0
-            elif not _SMALLEST_SINGLE <= scores[i] - blank <= _LARGEST_SINGLE:
-                in_range = False
-    return float(total) + 1.0, 1.0, in_range
+    if largest <= _LARGEST_SINGLE_BITS:
+        return float(total) + 1.0, 1.0, True
+    total = np.float32(0.0)
+    for i in range(size):
+        if scores[i] == -np.inf:
+            weights[i] = 0.0
+        elif not abs(scores[i] - blank) <= _LARGEST_SINGLE:
+            return 0.0, 0.0, False
+        total += weights[i]
+    return float(total) + 1.0, 1.0, True
 
 
 def _weigh_double(scores, size, blank, weights):
@@ -233,7 +234,7 @@ def forward_sum(start, stop, scores, query_lengths, key_lengths, blank, half_wid
     """NLL and gradient of the utterances that are ``pending``; what stays so has left the numbers' range.
 
     ``no_weights`` is an empty array of the type that probabilities are stored in before they are multiplied: float32
-    does for float32 scores from 80 below to 70 above the blank's, float64 for differences up to 690 in a frame.
+    does for float32 scores up to 75 from the blank's, float64 for differences up to 690 in a frame.
     ``gradient`` is ``(batch, query, key)``, or ``(batch, 1, key)`` when it is not wanted.
     """
     row_step = 1 if gradient.shape[1] == scores.shape[1] else 0
