@@ -226,15 +226,26 @@ def _setup_context(
 def _backward(ctx: Any, grad_nll: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, ...]:
     if grad_nll is None:
         return (None,) * 6
-    scale = grad_nll.view(-1, 1, 1)
     inputs, traced_gradient = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
     if traced_gradient:
-        return scale * traced_gradient[0], None, None, None, None, None
+        return grad_nll.view(-1, 1, 1) * traced_gradient[0], None, None, None, None, None
     gradient, ctx.gradient = ctx.gradient, None
     if gradient is None:
         _, gradient = torch.ops.sonorant.forward_sum(*inputs, *ctx.options, True)
     with torch.no_grad():
-        return gradient.mul_(scale), None, None, None, None, None
+        _scale(gradient, inputs[1], inputs[2], grad_nll)
+    return gradient, None, None, None, None, None
+
+
+def _scale(gradient: Tensor, query_lengths: Tensor, key_lengths: Tensor, factors: Tensor) -> None:
+    """In place, one factor an utterance."""
+    if gradient.device.type == "cpu" and kernels.available():
+        from sonorant.functional.kernels.forward_sum import scale_valid
+
+        arrays = [t.numpy() for t in (gradient, query_lengths, key_lengths, factors.detach().contiguous())]
+        kernels.run_over_batch(scale_valid, gradient.shape[0], *arrays)
+    else:
+        gradient.mul_(factors.view(-1, 1, 1))
 
 
 _forward_sum.register_autograd(_backward, setup_context=_setup_context)

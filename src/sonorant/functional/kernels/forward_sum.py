@@ -19,7 +19,7 @@ from numba.extending import overload
 from sonorant.functional.kernels import kernel, kernel_part
 from sonorant.functional.kernels.exponential import exp_float32
 
-__all__ = ["forward_sum"]
+__all__ = ["forward_sum", "scale_valid"]
 
 _LARGEST_SINGLE = np.float32(75.0)
 _LARGEST_SINGLE_BITS, _MAGNITUDE_BITS = _LARGEST_SINGLE.view(np.int32), np.int32(0x7FFFFFFF)
@@ -261,3 +261,13 @@ def forward_sum(start, stop, scores, query_lengths, key_lengths, blank, half_wid
             gradient[b, num_queries * row_step :] = 0.0
             pending[b] = not largest < _LARGEST_BACKWARD
             nll[b] = loss
+
+
+@kernel
+def scale_valid(start, stop, gradient, query_lengths, key_lengths, factors):
+    """Multiply an utterance's valid cells, in place; padding, which is often half of a batch, is not touched."""
+    for b in range(start, stop):
+        for t in range(query_lengths[b]):
+            row = gradient[b, t]
+            for k in range(key_lengths[b]):
+                row[k] *= factors[b]
