@@ -18,7 +18,13 @@ from sonorant.inference.evaluation import evaluate
 from sonorant.recipes import yesno as recipe
 from sonorant.tasks.checkpointing import DurableCheckpointIO, latest_checkpoint
 
-SHORT = ["--speeds=[1.0]", "--trainer.max_epochs=2", "--trainer.checkpoint_every=1", "--model.hidden_channels=8"]
+SHORT = [
+    "--speeds=[1.0]",
+    "--batch_size=8",
+    "--trainer.max_epochs=2",
+    "--trainer.checkpoint_every=1",
+    "--model.hidden_channels=8",
+]
 SEVEN_WORDS = "0_1_0_1_0_0_0_0"  # the recording holds seven words, its name promises eight
 
 

@@ -22,12 +22,15 @@ class TdnnCtcConfig:
         dynamic_range: log energies are floored at so many nats below the utterance's loudest.
         normalize_variance: divide each feature by its standard deviation over the utterance, not only centre it.
         noise: the standard deviation of the Gaussian noise that training adds to the normalised features.
+        channel_noise: the standard deviation of an offset that training draws for each utterance and feature, as
+            another microphone would give.
     """
 
     hidden_channels: int = 32
     dynamic_range: float = 10.0
     normalize_variance: bool = True
     noise: float = 0.3
+    channel_noise: float = 0.3
 
 
 class TdnnCtc(nn.Module):
@@ -63,9 +66,16 @@ class TdnnCtc(nn.Module):
         check_lengths(lengths, "lengths", batch_size=features.shape[0], max_length=features.shape[1], min_length=0)
         features = limit_dynamic_range(features, lengths, self.config.dynamic_range)
         features = self.normalization(features, lengths)
-        if self.training and self.config.noise:
-            features = features + self.config.noise * torch.randn_like(features)
+        if self.training:
+            features = self._disturb(features)
         logits, output_lengths = self.encoder(features, lengths)
         log_probs = logits.float().log_softmax(-1)
         mask = sequence_mask(output_lengths, log_probs.shape[1]).unsqueeze(2)
         return Padded(torch.where(mask, log_probs, 0.0), output_lengths)
+
+    def _disturb(self, features: Tensor) -> Tensor:
+        if self.config.channel_noise:
+            features = features + self.config.channel_noise * torch.randn_like(features[:, :1])
+        if self.config.noise:
+            features = features + self.config.noise * torch.randn_like(features)
+        return features

@@ -49,7 +49,7 @@ class Config:
 
     seed: int = 0
     speeds: tuple[float, ...] = (0.9, 1.0, 1.1)
-    batch_size: int = 8
+    batch_size: int = 4
     pool_batches: int = 2
     features: FbankConfig = field(default_factory=lambda: FbankConfig(sample_rate=8000, n_mels=23))
     model: TdnnCtcConfig = field(default_factory=TdnnCtcConfig)
