@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from sonorant.data.audio import load_audio
@@ -68,6 +69,7 @@ def plot_attention(
     figure.colorbar(image, label="weight", pad=0.01)
     if hard is not None:
         _draw_path(axes, hard[:num_queries, :num_keys])
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     if tokens is not None:
         axes.set_yticks(range(num_keys), tokens, fontsize=min(10, 600 / num_keys))
     axes.set(xlabel="output frame", ylabel="input token")
