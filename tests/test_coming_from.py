@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sonorant import sequence_mask
-from sonorant.functional import feature_matching_loss, invariance_loss
+from sonorant.functional import invariance_loss
 from sonorant.lengths import ratio_lengths
 from sonorant.nn import Tdnn
 from tests.cases.case import GOLDEN
@@ -276,7 +276,7 @@ def test_adversarial_losses_and_their_lists() -> None:
             loss, losses = conversions()["generator_loss_as_in_radmmm"](fake, ratios)
             equal(loss, outputs[f"generator{suffix}"])
             equal(losses[1], _mean((1 - fake[1]).square(), ratios))
-            value = feature_matching_loss(real_maps, fake_maps, length_ratios=ratios)
+            value = conversions()["feature_loss_as_in_radmmm"](real_maps, fake_maps, ratios)
             equal(value, outputs[f"feature_matching{suffix}"])
 
 
