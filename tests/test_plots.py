@@ -1,5 +1,6 @@
 """Pictures: that they are written, and show what they are given."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from sonorant import plots
 from sonorant.functional import beta_binomial_prior, monotonic_alignment_search
 from sonorant.inference import Recognizer
 from sonorant.plots import plot_attention, plot_posteriors
-from tests.test_cli import Write
 
+Write = Callable[..., Path]
 PNG = b"\x89PNG"
 
 
