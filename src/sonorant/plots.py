@@ -1,17 +1,21 @@
 """Pictures of what models do."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from torch import Tensor
 
 from sonorant.data.audio import load_audio
 from sonorant.decoding.ctc import ctc_greedy_decode
 from sonorant.inference import Recognizer
 from sonorant.lengths import Padded
 
-__all__ = ["plot_posteriors"]
+__all__ = ["plot_attention", "plot_posteriors"]
 
 
 def plot_posteriors(recognizer: Recognizer, recording: Path, output: Path) -> None:
@@ -34,6 +38,65 @@ def plot_posteriors(recognizer: Recognizer, recording: Path, output: Path) -> No
     posteriors.set(xlabel="seconds", ylabel="probability", xlim=(0, seconds[-1]), ylim=(-0.02, 1.1))
     posteriors.legend(loc="center right", framealpha=0.9)
     figure.savefig(output, dpi=120)
+
+
+def plot_attention(
+    attention: Float[Tensor, "query key"],
+    hard: Float[Tensor, "query key"] | Bool[Tensor, "query key"] | None = None,
+    *,
+    path: Path,
+    lengths: tuple[int, int] | None = None,
+    tokens: Sequence[str] | None = None,
+) -> None:
+    """Draw the attention of one utterance, output frames from left to right and input tokens from bottom to top.
+
+    Args:
+        attention: ``(query, key)``, probabilities.
+        hard: ``(query, key)`` of 0 and 1, such as the path of a monotonic alignment search; drawn as a line over the
+            attention, with gaps where it selects nothing.
+        path: the PNG file.
+        lengths: the utterance's frames and tokens; None: the whole matrix is valid.
+        tokens: a label for each valid token; None: tokens are numbered.
+
+    Raises:
+        ValueError: matrices of other or different shapes, lengths beyond them, another number of labels.
+    """
+    num_queries, num_keys = _attention_sizes(attention, hard, lengths, tokens)
+    figure = Figure(figsize=(12, min(max(2.5 + 0.18 * num_keys, 4), 16)), layout="constrained")
+    axes = figure.subplots()
+    weights = attention[:num_queries, :num_keys].detach().float().cpu().numpy()
+    image = axes.imshow(weights.T, origin="lower", aspect="auto", interpolation="nearest", cmap="Greys", vmin=0)
+    figure.colorbar(image, label="weight", pad=0.01)
+    if hard is not None:
+        _draw_path(axes, hard[:num_queries, :num_keys])
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    if tokens is not None:
+        axes.set_yticks(range(num_keys), tokens, fontsize=min(10, 600 / num_keys))
+    axes.set(xlabel="output frame", ylabel="input token")
+    figure.savefig(path, dpi=120)
+
+
+def _attention_sizes(
+    attention: Tensor, hard: Tensor | None, lengths: tuple[int, int] | None, tokens: Sequence[str] | None
+) -> tuple[int, int]:
+    if attention.dim() != 2 or (hard is not None and hard.shape != attention.shape):
+        shapes = f"{tuple(attention.shape)} and {None if hard is None else tuple(hard.shape)}"
+        raise ValueError(f"attention and hard must have one shape (query, key); got {shapes}")
+    num_queries, num_keys = attention.shape if lengths is None else lengths
+    if not (0 < num_queries <= attention.shape[0] and 0 < num_keys <= attention.shape[1]):
+        raise ValueError(f"lengths are ({num_queries}, {num_keys}) for attention of {tuple(attention.shape)}")
+    if tokens is not None and len(tokens) != num_keys:
+        raise ValueError(f"tokens has {len(tokens)} labels for {num_keys} tokens")
+    return int(num_queries), int(num_keys)
+
+
+def _draw_path(axes: Axes, hard: Tensor) -> None:
+    """A staircase along the tokens that the frames select."""
+    selected = (hard.detach() == 1).cpu().numpy()
+    keys = np.where(selected.any(1), selected.argmax(1), np.nan)
+    edges = np.arange(len(keys) + 1) - 0.5
+    axes.stairs(keys, edges, baseline=None, color="tab:red", linewidth=1.6, label="hard path")
+    axes.legend(loc="upper left", framealpha=0.9)
 
 
 def _draw_posteriors(axes: Axes, recognizer: Recognizer, log_probs: Padded) -> None:

@@ -38,6 +38,9 @@ def masked_softmax(
     Raises:
         ValueError: a mask that is not bool.
 
+    References:
+        Vaswani et al. 2017, "Attention is all you need", arXiv 1706.03762, section 3.2.3 for the masks.
+
     Example:
         >>> import torch
         >>> from sonorant.functional import masked_softmax

@@ -87,7 +87,9 @@ def ctc_loss(
 def ctc_required_frames(
     targets: Int[Tensor, "batch target"], target_lengths: Int[Tensor, " batch"]
 ) -> Int[Tensor, " batch"]:
-    """The fewest frames in which each target can be emitted: its labels plus its adjacent repeats.
+    r"""The fewest frames in which each target can be emitted: its labels plus its adjacent repeats.
+
+    .. math:: L + \left|\{\, i > 1 : y_i = y_{i-1} \,\}\right|
 
     Args:
         targets: ``(batch, target)``, class ids.
@@ -98,6 +100,10 @@ def ctc_required_frames(
 
     Raises:
         ValueError: lengths that do not fit ``targets``.
+
+    References:
+        Graves, Fernández, Gomez and Schmidhuber 2006, "Connectionist temporal classification": a blank has to stand
+        between repeats.
 
     Example:
         >>> import torch

@@ -57,7 +57,9 @@ def monotonic_alignment_durations(
     query_lengths: Int[Tensor, " batch"],
     key_lengths: Int[Tensor, " batch"],
 ) -> Int[Tensor, "batch *heads key"]:
-    """The durations of :func:`monotonic_alignment_search`'s path, which is never built.
+    r"""The durations of :func:`monotonic_alignment_search`'s path, which is never built.
+
+    .. math:: d_k = \left|\{\, q : \pi_q = k \,\}\right|
 
     Args:
         log_attention: ``(batch, query, key)`` or ``(batch, heads, query, key)``.

@@ -17,6 +17,9 @@ class LsganDiscriminatorLoss(nn.Module):
     Args:
         reduction: ``"sum"`` over the discriminators, or ``"none"`` for one value each.
 
+    Raises:
+        ValueError: another ``reduction``.
+
     Example:
         >>> import torch
         >>> from sonorant.losses import LsganDiscriminatorLoss
@@ -50,6 +53,9 @@ class LsganGeneratorLoss(nn.Module):
 
     Args:
         reduction: ``"sum"`` over the discriminators, or ``"none"`` for one value each.
+
+    Raises:
+        ValueError: another ``reduction``.
 
     Example:
         >>> import torch

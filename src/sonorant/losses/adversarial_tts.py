@@ -92,6 +92,9 @@ class AdversarialTtsLoss(nn.Module):
         sample_rate: in Hz, for ``a_weighting``.
         blank_logprob: the score of the aligner's blank in every frame.
 
+    Raises:
+        ValueError: as :class:`MultiResolutionStftLoss`.
+
     References:
         Kong, Kim and Bae 2020, "HiFi-GAN", arXiv 2010.05646.
 
@@ -123,7 +126,19 @@ class AdversarialTtsLoss(nn.Module):
 
     @staticmethod
     def crop(prediction: Tensor, target: Tensor, lengths: Tensor | None = None) -> CroppedWaveforms:
-        """Cut both waveforms ``(batch, samples)`` to the shorter, and clamp the lengths (None: all valid) to it."""
+        """Cut both waveforms to the shorter, and clamp the lengths to it.
+
+        Args:
+            prediction: ``(batch, samples)``.
+            target: ``(batch, samples)``, of another size perhaps.
+            lengths: ``(batch,)``, samples; None: all are valid.
+
+        Returns:
+            ``CroppedWaveforms``: both waveforms, their lengths in samples, and these as ratios of what remains.
+
+        Raises:
+            ValueError: lengths beyond the longer waveform.
+        """
         size, longer = sorted((prediction.shape[1], target.shape[1]))
         if lengths is None:
             lengths = torch.full(prediction.shape[:1], size, device=prediction.device)
@@ -160,6 +175,12 @@ class AdversarialTtsLoss(nn.Module):
             key_lengths: ``(batch,)``, tokens.
             lengths: ``(batch,)``, samples, clamped to the cropped waveforms; None: all are valid. Scores and maps
                 are valid in proportion, which needs the waveforms.
+
+        Returns:
+            ``GeneratorLosses``: scalars, in float32 for half precision.
+
+        Raises:
+            ValueError: shapes, lengths or numbers of discriminators that do not fit; ``lengths`` without waveforms.
         """
         aligned = self.alignment_loss(alignment, attention, log_attention, query_lengths, key_lengths)
         zero = log_attention.new_zeros((), dtype=compute_dtype(log_attention))
@@ -186,6 +207,12 @@ class AdversarialTtsLoss(nn.Module):
             real_scores: for each discriminator ``(batch, time)``, of the target.
             fake_scores: the same of the prediction, detached.
             length_ratios: ``(batch,)``, as :meth:`crop` gives them; None: all steps are valid.
+
+        Returns:
+            ``DiscriminatorLosses``: a scalar, in float32 for half precision.
+
+        Raises:
+            ValueError: numbers of discriminators, shapes or ratios that do not fit.
         """
         value = functional.lsgan_discriminator_loss(real_scores, fake_scores, length_ratios=length_ratios)
         return DiscriminatorLosses(value)

@@ -19,6 +19,9 @@ class AttentionBinarizationLoss(nn.Module):
         eps: the floor of the probabilities.
         reduction: ``"none"``, ``"sum"``, ``"mean"`` or ``"batchmean"``.
 
+    Raises:
+        ValueError: another ``reduction``.
+
     Example:
         >>> import torch
         >>> from sonorant.losses import AttentionBinarizationLoss
@@ -89,6 +92,12 @@ class AlignmentLoss(nn.Module):
             log_attention: ``(batch, query, key)``, the scores behind them.
             query_lengths: ``(batch,)``, frames.
             key_lengths: ``(batch,)``, tokens.
+
+        Returns:
+            ``AlignmentLosses``: scalars, in float32 for half precision.
+
+        Raises:
+            ValueError: shapes or lengths that do not fit.
         """
         return AlignmentLosses(
             functional.forward_sum_loss(log_attention, query_lengths, key_lengths, blank_logprob=self.blank_logprob),

@@ -20,6 +20,9 @@ class GuidedAttentionLoss(nn.Module):
         sigma: the width of the band around the diagonal that is hardly penalised.
         reduction: ``"none"``, ``"sum"``, ``"mean"``, ``"batchmean"`` or ``"query_mean"``.
 
+    Raises:
+        ValueError: another ``reduction``; ``sigma`` not positive.
+
     Example:
         >>> import torch
         >>> from sonorant.losses import GuidedAttentionLoss

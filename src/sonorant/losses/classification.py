@@ -17,6 +17,9 @@ class LabelSmoothingLoss(nn.Module):
         reduction: ``"none"``, ``"sum"``, ``"mean"`` or ``"batchmean"``.
         kl: add the negative entropy of the target; False leaves the cross entropy.
 
+    Raises:
+        ValueError: another ``reduction``; smoothing outside [0, 1].
+
     Example:
         >>> import torch
         >>> from sonorant.losses import LabelSmoothingLoss

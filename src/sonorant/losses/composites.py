@@ -86,6 +86,9 @@ class FlowTtsLoss(nn.Module):
         group_size: how many mel frames the flow takes as one.
         blank_logprob: the score of the aligner's blank in every frame.
 
+    Raises:
+        ValueError: ``sigma`` not positive; ``group_size`` below 1.
+
     References:
         Shih et al. 2021, "RAD-TTS: parallel flow-based TTS with robust alignment learning and diverse synthesis".
 
@@ -133,6 +136,12 @@ class FlowTtsLoss(nn.Module):
             log_attention: ``(batch, query, key)``.
             query_lengths: ``(batch,)``, mel frames; the flow counts ``query_lengths // group_size``.
             key_lengths: ``(batch,)``, tokens.
+
+        Returns:
+            ``FlowTtsLosses``: scalars, in float32 for half precision.
+
+        Raises:
+            ValueError: shapes or lengths that do not fit; an utterance shorter than a group.
         """
         aligned = self.alignment_loss(alignment, attention, log_attention, query_lengths, key_lengths)
         if z is None:
@@ -186,6 +195,12 @@ class DeterministicTtsLoss(nn.Module):
             log_attention: ``(batch, query, key)``.
             query_lengths: ``(batch,)``, mel frames.
             key_lengths: ``(batch,)``, tokens.
+
+        Returns:
+            ``DeterministicTtsLosses``: scalars, in float32 for half precision.
+
+        Raises:
+            ValueError: shapes or lengths that do not fit.
         """
         aligned = self.alignment_loss(alignment, attention, log_attention, query_lengths, key_lengths)
         if prediction is None or target is None:
@@ -232,6 +247,12 @@ class DiffusionTtsLoss(nn.Module):
             log_attention: ``(batch, query, key)``.
             query_lengths: ``(batch,)``, mel frames.
             key_lengths: ``(batch,)``, tokens.
+
+        Returns:
+            ``DiffusionTtsLosses``: scalars, in float32 for half precision.
+
+        Raises:
+            ValueError: shapes or lengths that do not fit.
         """
         aligned = self.alignment_loss(alignment, attention, log_attention, query_lengths, key_lengths)
         if predicted_noise is None or noise is None:

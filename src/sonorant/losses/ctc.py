@@ -15,6 +15,9 @@ class CtcLoss(nn.Module):
         blank: the id of the blank.
         reduction: ``"none"``, ``"sum"``, ``"mean"`` or ``"batchmean"``.
 
+    Raises:
+        ValueError: another ``reduction``.
+
     Example:
         >>> import torch
         >>> from sonorant.losses import CtcLoss

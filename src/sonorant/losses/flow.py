@@ -17,6 +17,9 @@ class FlowNllLoss(nn.Module):
         sigma: the standard deviation of the prior.
         include_constant: add ``log(sqrt(2 pi) sigma)``, so that the values are true likelihoods.
 
+    Raises:
+        ValueError: ``sigma`` not positive.
+
     Example:
         >>> import torch
         >>> from sonorant.losses import FlowNllLoss

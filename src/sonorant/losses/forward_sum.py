@@ -16,6 +16,9 @@ class ForwardSumLoss(nn.Module):
         band: the half width of the band in keys; None: no band.
         reduction: ``"none"``, ``"sum"``, ``"mean"`` or ``"batchmean"``.
 
+    Raises:
+        ValueError: another ``reduction``.
+
     Example:
         >>> import torch
         >>> from sonorant.losses import ForwardSumLoss

@@ -14,6 +14,9 @@ class MaskedL1Loss(nn.Module):
     Args:
         reduction: ``"none"``, ``"sum"``, ``"mean"`` or ``"batchmean"``.
 
+    Raises:
+        ValueError: another ``reduction``.
+
     Example:
         >>> import torch
         >>> from sonorant.losses import MaskedL1Loss
@@ -43,6 +46,9 @@ class MaskedMseLoss(nn.Module):
     Args:
         reduction: ``"none"``, ``"sum"``, ``"mean"`` or ``"batchmean"``.
 
+    Raises:
+        ValueError: another ``reduction``.
+
     Example:
         >>> import torch
         >>> from sonorant.losses import MaskedMseLoss
@@ -71,6 +77,9 @@ class MaskedBceWithLogitsLoss(nn.Module):
 
     Args:
         reduction: ``"none"``, ``"sum"``, ``"mean"`` or ``"batchmean"``.
+
+    Raises:
+        ValueError: another ``reduction``.
 
     Example:
         >>> import torch

@@ -29,6 +29,10 @@ class MultiResolutionStftLoss(nn.Module):
         a_weighting: weigh the bins' differences as the ear does.
         sample_rate: in Hz, for ``a_weighting``.
 
+    Raises:
+        ValueError: no resolution or an impossible one, an unknown ``magnitude`` or ``norm``, ``a_weighting`` without
+            ``sample_rate``.
+
     Example:
         >>> import torch
         >>> from sonorant.losses import MultiResolutionStftLoss

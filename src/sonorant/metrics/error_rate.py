@@ -45,13 +45,18 @@ def error_rate(
     replications: int = 1000,
     seed: int = 0,
 ) -> ErrorRate:
-    """Total errors over total tokens: never a mean of rates of utterances.
+    r"""Total errors over total tokens: never a mean of rates of utterances.
+
+    .. math:: \frac{\sum_u I_u + D_u + S_u}{\sum_u N_u}
 
     Args:
         references: a sequence of tokens (words, characters, phones) for each utterance.
         hypotheses: likewise; None is a missing hypothesis, and counts all its tokens as deleted.
         replications: bootstrap samples for the interval (utterances drawn with replacement); 0 leaves it out.
         seed: of the bootstrap.
+
+    Returns:
+        ``ErrorRate``: the counts, their rate (a fraction), and its interval.
 
     Raises:
         ValueError: different numbers of references and hypotheses, or none.

@@ -153,14 +153,10 @@ class LocationAttention(nn.Module):
         """
         if init not in get_args(StateInit):
             raise ValueError(f"init must be one of {', '.join(get_args(StateInit))}; got {init!r}")
-        mask = sequence_mask(memory.lengths, memory.keys.shape[1])
-        if init == "zeros":
-            weights = torch.zeros_like(mask, dtype=memory.keys.dtype)
-        elif init == "uniform":
-            weights = mask / memory.lengths.clamp(min=1).to(memory.keys.dtype).unsqueeze(1)
-        else:
-            first = torch.arange(mask.shape[1], device=mask.device) == 0
-            weights = (mask & first).to(memory.keys.dtype)
+        # so many of the first positions share the weight
+        looked_at = memory.lengths if init == "uniform" else memory.lengths.clamp(max=int(init == "first"))
+        mask = sequence_mask(looked_at, memory.keys.shape[1])
+        weights = mask / looked_at.clamp(min=1).to(memory.keys.dtype).unsqueeze(1)
         return weights.unsqueeze(1).repeat(1, self.conv.in_channels, 1)
 
     def forward(
@@ -183,20 +179,16 @@ class LocationAttention(nn.Module):
         Raises:
             ValueError: shapes that do not fit.
         """
-        self._check_state(memory, state)
-        if query is not None:
-            self._check_queries("query", query, memory)
+        self._check_shapes(memory, state, "query", query)
         dtype = memory.keys.dtype
-        mask = sequence_mask(memory.lengths, memory.keys.shape[1])
-        energy = self._energy
         with torch.autocast(state.device.type, enabled=False):
             half = self.conv.kernel_size[0] // 2
             # one column more, since torch refuses a convolution over nothing
             location = F.conv1d(F.pad(state.to(dtype), (half, half + 1)), self.conv.weight.to(dtype))[:, :, :-1]
             hidden = F.linear(location.transpose(1, 2), self.proj_attn.weight.to(dtype)) + memory.keys
             hidden = hidden + self._project_queries(query, memory).unsqueeze(1)
-            scores = F.linear(hidden.tanh(), energy.weight.to(dtype), energy.bias.to(dtype)).squeeze(2)
-            weights = functional.masked_softmax(self.scaling * scores, mask)
+            scores = F.linear(hidden.tanh(), self._energy.weight.to(dtype), self._energy.bias.to(dtype)).squeeze(2)
+            weights = functional.masked_softmax(self.scaling * scores, sequence_mask(memory.lengths, scores.shape[1]))
             context = torch.bmm(weights.unsqueeze(1), memory.values.to(dtype)).squeeze(1)
         return AttentionOutput(context.to(memory.values.dtype), weights.to(memory.values.dtype))
 
@@ -243,9 +235,8 @@ class LocationAttention(nn.Module):
         Raises:
             ValueError: shapes or lengths that do not fit.
         """
-        self._check_state(memory, state)
         batch_size, num_queries = memory.keys.shape[0], queries.shape[1]
-        self._check_queries("queries", queries, memory, num_queries)
+        self._check_shapes(memory, state, "queries", queries, num_queries)
         if query_lengths is None:
             query_lengths = torch.full((batch_size,), num_queries, device=queries.device)
         check_lengths(query_lengths, "query_lengths", batch_size=batch_size, max_length=num_queries, min_length=0)
@@ -279,21 +270,22 @@ class LocationAttention(nn.Module):
         return layer
 
     def _project_queries(self, queries: Tensor | None, memory: AttentionMemory) -> Tensor:
-        dtype = memory.keys.dtype
         if queries is None:
             # the product keeps the unused weight in the graph, with a gradient of 0
             queries = memory.keys.new_zeros(memory.keys.shape[0], self.proj_dec.in_features)
-        return F.linear(queries.to(dtype), self.proj_dec.weight.to(dtype))
+        return F.linear(queries.to(memory.keys.dtype), self.proj_dec.weight.to(memory.keys.dtype))
 
-    def _check_queries(self, name: str, queries: Tensor, memory: AttentionMemory, *num_queries: int) -> None:
-        expected = (memory.keys.shape[0], *num_queries, self.proj_dec.in_features)
-        if queries.shape != expected:
-            raise ValueError(f"{name} must have shape {expected}; got {tuple(queries.shape)}")
-
-    def _check_state(self, memory: AttentionMemory, state: Tensor) -> None:
-        expected = (memory.keys.shape[0], self.conv.in_channels, memory.keys.shape[1])
-        if state.shape != expected:
-            raise ValueError(f"state must have shape {expected}; got {tuple(state.shape)}")
+    def _check_shapes(
+        self, memory: AttentionMemory, state: Tensor, name: str, queries: Tensor | None, *num_queries: int
+    ) -> None:
+        batch_size, max_length = memory.keys.shape[:2]
+        expected = (
+            ("state", state, (batch_size, self.conv.in_channels, max_length)),
+            (name, queries, (batch_size, *num_queries, self.proj_dec.in_features)),
+        )
+        for argument, tensor, shape in expected:
+            if tensor is not None and tensor.shape != shape:
+                raise ValueError(f"{argument} must have shape {shape}; got {tuple(tensor.shape)}")
 
     def _last_state(self, state: Tensor, weights: Tensor, query_lengths: Tensor, memory: AttentionMemory) -> Tensor:
         """The state after the last valid step of each sequence; the given one where there is none."""

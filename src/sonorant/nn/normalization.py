@@ -29,6 +29,9 @@ class MaskedBatchNorm1d(nn.BatchNorm1d):
 
         Returns:
             ``(batch, channels, time)``, 0 beyond the lengths.
+
+        Raises:
+            ValueError: another shape, lengths that do not fit, fewer than two valid frames when training.
         """
         if x.dim() != 3 or x.shape[1] != self.num_features:
             raise ValueError(f"x must have shape (batch, {self.num_features}, time); got {tuple(x.shape)}")

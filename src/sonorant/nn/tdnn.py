@@ -24,6 +24,9 @@ class Tdnn(nn.Module):
         output_dim: logits of an output frame.
         hidden_channels: the width of the convolutions.
 
+    Raises:
+        ValueError: a size below 1.
+
     References:
         Waibel et al. 1989; Peddinti, Povey and Khudanpur 2015, "A time delay neural network architecture for
         efficient modeling of long temporal contexts".
