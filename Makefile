@@ -29,7 +29,7 @@ contracts: $(VENV)/.dev  ## which layer may import which
 	$(BIN)/lint-imports
 
 docs: $(VENV)/.docs  ## the documentation, in site/
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 core: $(VENV)-core/.core  ## the library without any extra imports and works
 	$(VENV)-core/bin/python tests/bare_core.py
