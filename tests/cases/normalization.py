@@ -29,6 +29,11 @@ def _make_cmvn(lengths: dict[str, Tensor], rng: Rng) -> Inputs:
     return {"features": x, **lengths}
 
 
+def _make_cmvn_of_a_part(lengths: dict[str, Tensor], rng: Rng) -> Inputs:
+    inputs = _make_cmvn(lengths, rng)
+    return {**inputs, "statistics_mask": rng.rand(*inputs["features"].shape[:2]) < 0.6}
+
+
 def _batch_norm(name: str, training: bool) -> Case:
     def module(**_: Any) -> MaskedBatchNorm1d:
         return MaskedBatchNorm1d(CHANNELS, affine=False)
@@ -67,6 +72,21 @@ CASES = [
         options={"normalize_variance": True, "eps": 1e-5},
         differentiable=("features",),
         padding={"features": {1: "lengths"}},
+        outputs=({1: "lengths"},),
+        per_utterance={},
+        computes_in_float32=False,
+        half_tolerance=1e-2,
+    ),
+    Case(
+        name="utterance_cmvn, part of the frames",
+        make=_make_cmvn_of_a_part,
+        lengths={"lengths": (0, 9)},
+        reference=cmvn_by_utterance,
+        function=utterance_cmvn,
+        module=UtteranceCmvn,
+        options={"normalize_variance": True, "eps": 1e-5},
+        differentiable=("features",),
+        padding={"features": {1: "lengths"}, "statistics_mask": {1: "lengths"}},
         outputs=({1: "lengths"},),
         per_utterance={},
         computes_in_float32=False,

@@ -3,7 +3,9 @@
 import pytest
 import torch
 
+from sonorant.lengths import sequence_mask
 from sonorant.models import TdnnCtc, TdnnCtcConfig
+from sonorant.models.tdnn_ctc import random_stretches
 
 
 @pytest.fixture
@@ -47,11 +49,31 @@ def test_noise_is_for_training_only_and_from_torch_s_generator(model: TdnnCtc) -
     assert not torch.equal(first, second)
 
 
-@pytest.mark.parametrize("options", [{"noise": 0.0, "channel_noise": 0.5}, {"noise": 0.5, "channel_noise": 0.0}])
-def test_each_kind_of_noise_can_be_left_out(options: dict[str, float]) -> None:
+@pytest.mark.parametrize("options", [{"noise": 0.0}, {"statistics_fraction": 1.0}, {}])
+def test_each_disturbance_can_be_left_out(options: dict[str, float]) -> None:
     features, lengths = torch.randn(2, 60, 5), torch.tensor([60, 40])
-    config = TdnnCtcConfig(hidden_channels=8, **options)
-    noisy = TdnnCtc(config, num_features=5, num_classes=4).train()
+    noisy = TdnnCtc(TdnnCtcConfig(hidden_channels=8, **options), num_features=5, num_classes=4).train()
     assert not torch.equal(noisy(features, lengths).values, noisy(features, lengths).values)
-    silent = TdnnCtc(TdnnCtcConfig(hidden_channels=8, noise=0.0, channel_noise=0.0), 5, 4).train()
+    silent = TdnnCtc(TdnnCtcConfig(hidden_channels=8, noise=0.0, statistics_fraction=1.0), 5, 4).train()
     assert torch.equal(silent(features, lengths).values, silent(features, lengths).values)
+
+
+def test_stretches_are_contiguous_inside_and_long_enough() -> None:
+    torch.manual_seed(0)
+    lengths = torch.tensor([1, 2, 7, 100]).repeat(200)
+    stretches = random_stretches(lengths, 100, 0.3)
+    sizes = stretches.sum(1)
+    assert (sizes >= (lengths * 0.3).ceil()).all()
+    assert (sizes <= lengths).all()
+    edges = torch.diff(stretches.int(), dim=1).abs().sum(1) + stretches[:, 0].int() + stretches[:, -1].int()
+    assert (edges == 2).all()
+    last = 100 - stretches.flip(1).int().argmax(1)
+    assert (last <= lengths).all()
+    assert (last[lengths == 100] == 100).any()
+    assert stretches[:, 0][lengths == 100].any()
+    assert torch.equal(random_stretches(lengths, 100, 1.0), sequence_mask(lengths, 100))
+
+
+def test_the_share_must_be_one() -> None:
+    with pytest.raises(ValueError, match=r"statistics_fraction must lie in \(0, 1\]; got 0"):
+        TdnnCtcConfig(statistics_fraction=0.0)

@@ -23,14 +23,20 @@ def batch_norm_by_frames(
     return result
 
 
-def cmvn_by_utterance(features: Tensor, lengths: Tensor, normalize_variance: bool, eps: float) -> Tensor:
+def cmvn_by_utterance(
+    features: Tensor,
+    lengths: Tensor,
+    normalize_variance: bool,
+    eps: float,
+    statistics_mask: Tensor | None = None,
+) -> Tensor:
     result = torch.zeros_like(features)
     for row, n in enumerate(lengths.tolist()):
         valid = features[row, :n]
-        if n:
-            centred = valid - valid.mean(0)
-            scale = (valid.var(0, correction=0) + eps).sqrt() if normalize_variance else 1.0
-            result[row, :n] = centred / scale
+        counted = valid if statistics_mask is None else valid[statistics_mask[row, :n]]
+        mean = counted.mean(0) if len(counted) else valid.new_zeros(valid.shape[1])
+        var = counted.var(0, correction=0) if len(counted) else torch.zeros_like(mean)
+        result[row, :n] = (valid - mean) / ((var + eps).sqrt() if normalize_variance else 1.0)
     return result
 
 

@@ -1,7 +1,7 @@
 """Normalisation over the valid frames of padded batches."""
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from sonorant.functional.reduction import compute_dtype
@@ -104,6 +104,7 @@ def utterance_cmvn(
     *,
     normalize_variance: bool = True,
     eps: float = 1e-5,
+    statistics_mask: Bool[Tensor, "batch time"] | None = None,
 ) -> Float[Tensor, "batch time features"]:
     r"""Cepstral mean and variance normalisation of each utterance by its own frames.
 
@@ -117,6 +118,8 @@ def utterance_cmvn(
         lengths: ``(batch,)``, frames; at least 0, at most ``time``.
         normalize_variance: divide by the standard deviation as well.
         eps: added to the variance; a constant feature comes out as 0.
+        statistics_mask: bool ``(batch, time)``, the frames that mean and variance are taken over; those that are not
+            valid are left out. None takes all valid frames.
 
     Returns:
         ``(batch, time, features)`` in the dtype of ``features``; half precision is computed in float32.
@@ -139,11 +142,13 @@ def utterance_cmvn(
     """
     check_lengths(lengths, "lengths", batch_size=features.shape[0], max_length=features.shape[1], min_length=0)
     mask = sequence_mask(lengths, features.shape[1]).unsqueeze(2)
-    x = torch.where(mask, features.to(compute_dtype(features)), 0.0)
-    num_frames = lengths.clamp(min=1).to(x.dtype).view(-1, 1, 1)
-    centred = torch.where(mask, x - x.sum(1, keepdim=True) / num_frames, 0.0)
+    counted = mask if statistics_mask is None else mask & statistics_mask.unsqueeze(2)
+    x = features.to(compute_dtype(features))
+    num_frames = counted.sum(1, keepdim=True).clamp(min=1)
+    mean = torch.where(counted, x, 0.0).sum(1, keepdim=True) / num_frames
+    centred = torch.where(mask, x - mean, 0.0)
     if normalize_variance:
-        var = centred.square().sum(1, keepdim=True) / num_frames
+        var = torch.where(counted, centred, 0.0).square().sum(1, keepdim=True) / num_frames
         centred = centred * torch.rsqrt(var + eps)
     return centred.to(features.dtype)
 

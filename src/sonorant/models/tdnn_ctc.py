@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from sonorant.functional import limit_dynamic_range
@@ -22,15 +22,19 @@ class TdnnCtcConfig:
         dynamic_range: log energies are floored at so many nats below the utterance's loudest.
         normalize_variance: divide each feature by its standard deviation over the utterance, not only centre it.
         noise: the standard deviation of the Gaussian noise that training adds to the normalised features.
-        channel_noise: the standard deviation of an offset that training draws for each utterance and feature, as
-            another microphone would give.
+        statistics_fraction: training normalises by a random stretch of each utterance, at least this share of it
+            (1: by all of it). What is said decides mean and variance too; so the model learns not to rely on it.
     """
 
     hidden_channels: int = 32
     dynamic_range: float = 10.0
     normalize_variance: bool = True
     noise: float = 0.3
-    channel_noise: float = 0.3
+    statistics_fraction: float = 0.3
+
+    def __post_init__(self) -> None:
+        if not 0 < self.statistics_fraction <= 1:
+            raise ValueError(f"statistics_fraction must lie in (0, 1]; got {self.statistics_fraction}")
 
 
 class TdnnCtc(nn.Module):
@@ -65,17 +69,35 @@ class TdnnCtc(nn.Module):
         """
         check_lengths(lengths, "lengths", batch_size=features.shape[0], max_length=features.shape[1], min_length=0)
         features = limit_dynamic_range(features, lengths, self.config.dynamic_range)
-        features = self.normalization(features, lengths)
         if self.training:
-            features = self._disturb(features)
+            stretch = random_stretches(lengths, features.shape[1], self.config.statistics_fraction)
+            features = self.normalization(features, lengths, stretch)
+            features = features + self.config.noise * torch.randn_like(features)
+        else:
+            features = self.normalization(features, lengths)
         logits, output_lengths = self.encoder(features, lengths)
         log_probs = logits.float().log_softmax(-1)
         mask = sequence_mask(output_lengths, log_probs.shape[1]).unsqueeze(2)
         return Padded(torch.where(mask, log_probs, 0.0), output_lengths)
 
-    def _disturb(self, features: Tensor) -> Tensor:
-        if self.config.channel_noise:
-            features = features + self.config.channel_noise * torch.randn_like(features[:, :1])
-        if self.config.noise:
-            features = features + self.config.noise * torch.randn_like(features)
-        return features
+
+def random_stretches(
+    lengths: Int[Tensor, " batch"], max_length: int, min_fraction: float
+) -> Bool[Tensor, "batch time"]:
+    """A contiguous stretch of each sequence, of a random length and at a random place.
+
+    Args:
+        lengths: ``(batch,)``.
+        max_length: the number of columns.
+        min_fraction: the smallest share of a sequence; the share is uniform between it and 1.
+
+    Returns:
+        bool ``(batch, max_length)``, True inside the stretch; at least one position of each sequence that has any.
+    """
+    total = lengths.unsqueeze(1)
+    share, place = torch.rand(2, len(lengths), 1, device=lengths.device)
+    size = (total * (min_fraction + (1 - min_fraction) * share)).ceil()
+    start = (place * (total - size + 1)).floor()
+    positions = torch.arange(max_length, device=lengths.device)
+    stretches: Tensor = (positions >= start) & (positions < start + size)
+    return stretches
