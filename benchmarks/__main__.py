@@ -10,6 +10,7 @@ import argparse
 import importlib.metadata
 import os
 import platform
+import statistics
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -98,9 +99,9 @@ def row(comparison: Comparison, peaks: dict[tuple[str, str], float]) -> str:
     cells = [f"`{benchmark.name}`<br>{sizes}", comparison.form.label]
     if comparison.refused:
         return f"| {' | '.join(cells)} | refused: {comparison.refused} | | | |"
-    ours, theirs = (1000 * median(seconds) for seconds in (comparison.ours, comparison.theirs))
+    ours, theirs = (1000 * statistics.median(seconds) for seconds in (comparison.ours, comparison.theirs))
     low, middle, high = comparison.speedups
-    cells += [f"{theirs:.3g} → {ours:.3g}", f"**{middle:.2g}x** ({low:.3g} to {high:.3g})"]
+    cells += [f"{theirs:.3g} → {ours:.3g}", f"**{times(middle)}** ({times(low)} to {times(high)})"]
     cells += memory_cells(*(peaks.get((benchmark.name, form.label)) for form in (comparison.form, benchmark.ours)))
     return f"| {' | '.join(cells)} |"
 
@@ -112,12 +113,12 @@ def memory_cells(theirs: float | None, ours: float | None) -> list[str]:
     if max(theirs, ours) < 1:  # pages of some kilobytes decide
         return [cell, "both below 1 MiB"]
     if ours < 1:
-        return [cell, f"more than **{theirs:.2g}x**"]
-    return [cell, f"**{theirs / ours:.2g}x**"]
+        return [cell, f"more than **{times(theirs)}**"]
+    return [cell, f"**{times(theirs / ours)}**"]
 
 
-def median(values: list[float]) -> float:
-    return sorted(values)[len(values) // 2]
+def times(ratio: float) -> str:
+    return f"{ratio:.1f}x" if ratio >= 10 else f"{ratio:.2f}x"
 
 
 def page(table: str, missing: list[str]) -> str:

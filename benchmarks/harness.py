@@ -153,7 +153,7 @@ def _error(actual: Tensor, expected: Tensor, floor: float) -> float:
 class Effort:
     """How long a benchmark is repeated: for ``seconds`` of CPU time, but within these numbers of rounds."""
 
-    seconds: float = 4.0
+    seconds: float = 3.0
     least: int = 3
     most: int = 200
 

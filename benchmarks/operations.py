@@ -7,6 +7,8 @@ tests/reference hold; names of packages and functions are what a user would othe
 from functools import partial
 from typing import Any
 
+from torch.nn import functional as F
+
 from tests.reference.alignment import forward_sum_by_item
 from tests.reference.classification import label_smoothing_by_distribution
 from tests.reference.normalization import cmvn_by_utterance
@@ -30,32 +32,34 @@ VECTORS, FEW_VECTORS = {"number": 1000, "dim": 256}, {"number": 20, "dim": 6}
 
 
 def _search(name: str, original: Any, package: Any) -> Benchmark:
-    installed = "monotonic_alignment_search"
+    installed, ready = "monotonic_alignment_search", originals.search_inputs_of_package
     others = (
         Form("loop over the batch, numba", original, package="numba"),
-        Form("monotonic-alignment-search", package, originals.search_inputs_of_package, installed),
+        Form("monotonic-alignment-search", lambda **given: package(**ready(given)), package=installed),
+        Form("monotonic-alignment-search, in its layout", package, ready, installed),
     )
     return Benchmark(
         name, inputs.make_scores, CELLS, FEW_CELLS, Form("ours", getattr(functional, name)), others, case=name
     )
 
 
-def _location(name: str, steps: int, call: Any, case: str) -> Benchmark:
+def _location(name: str, steps: int, call: Any, case: str, *others: Form) -> Benchmark:
     return Benchmark(
         name,
         inputs.make_location,
         {**MEMORY, "steps": steps},
         LITTLE_MEMORY,
         Form("ours", call),
-        (Form("loop over steps", originals.attend_by_step),),
+        (Form("loop over steps", originals.attend_by_step), *others),
         ("memory", "queries"),
         case,
         tolerance=1e-3,
     )
 
 
-def _regression(name: str, original: Any) -> Benchmark:
-    mine, others = Form("ours", getattr(functional, name)), (Form("multiplied by masks", original),)
+def _regression(name: str, loss: Any) -> Benchmark:
+    mine = Form("ours", getattr(functional, name))
+    others = (Form("multiplied by masks", partial(originals.regression, loss=loss)),)
     return Benchmark(name, inputs.make_regression, FEATURES, FEW_FEATURES, mine, others, ("prediction",), name)
 
 
@@ -99,7 +103,13 @@ BENCHMARKS = [
         case="beta_binomial_prior",
     ),
     _location("LocationAttention.attend_sequence, 40 steps", 40, ours.attend_sequence, "LocationAttention, sequence"),
-    _location("LocationAttention.attend_sequence, 800 steps", 800, ours.attend_sequence, "LocationAttention, sequence"),
+    _location(
+        "LocationAttention.attend_sequence, 800 steps",
+        800,
+        ours.attend_sequence,
+        "LocationAttention, sequence",
+        Form("loop over queries[:, step]", originals.attend_by_slice),
+    ),
     _location("LocationAttention, single steps", 40, ours.attend_steps, "LocationAttention, step"),
     Benchmark(
         "guided_attention_loss",
@@ -275,9 +285,9 @@ BENCHMARKS = [
         ("z", "log_scales", "log_dets"),
         "flow_nll",
     ),
-    _regression("masked_l1_loss", originals.masked_l1),
-    _regression("masked_mse_loss", originals.masked_mse),
-    _regression("masked_bce_with_logits_loss", originals.masked_bce),
+    _regression("masked_l1_loss", F.l1_loss),
+    _regression("masked_mse_loss", F.mse_loss),
+    _regression("masked_bce_with_logits_loss", F.binary_cross_entropy_with_logits),
     _regularizer("variance_loss", inputs.make_embeddings, VECTORS, FEW_VECTORS, originals.variance),
     _regularizer("covariance_loss", inputs.make_embeddings, VECTORS, FEW_VECTORS, originals.covariance),
     _regularizer(

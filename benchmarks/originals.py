@@ -3,7 +3,7 @@
 Written from the mathematics, with this library's arguments. Further ones are in tests/reference.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -119,14 +119,23 @@ def prior_by_row(query_lengths: Tensor, key_lengths: Tensor) -> Tensor:
     return prior
 
 
-def attend_by_step(attention: LocationAttention, memory: Tensor, memory_lengths: Tensor, queries: Tensor) -> Tensor:
+def attend_by_step(queries: Tensor, **others: Any) -> Tensor:
     """Convolution, projection, tanh, softmax and context for each query in turn."""
+    return _attend(queries.unbind(1), **others)
+
+
+def attend_by_slice(queries: Tensor, **others: Any) -> Tensor:
+    """The same, but the gradient of every ``queries[:, step]`` has the size of all queries."""
+    return _attend((queries[:, step] for step in range(queries.shape[1])), **others)
+
+
+def _attend(queries: Iterable[Tensor], attention: LocationAttention, memory: Tensor, memory_lengths: Tensor) -> Tensor:
     keys = attention.proj_enc(memory)
     padding = torch.arange(memory.shape[1]) >= memory_lengths.unsqueeze(1)
     weights = torch.zeros(memory.shape[:2])
     weights[:, 0] = 1
     cumulative, contexts = weights, []
-    for query in queries.unbind(1):
+    for query in queries:
         location = attention.conv(torch.stack([weights, cumulative], 1)).transpose(1, 2)
         hidden = attention.proj_attn(location) + keys + attention.proj_dec(query).unsqueeze(1)
         energies = attention.proj_out(hidden).squeeze(2).masked_fill(padding, -torch.inf)
@@ -255,19 +264,7 @@ def flow(z: Tensor, log_scales: list[Tensor], log_dets: list[Tensor], lengths: T
     return (prior - scales - lengths.sum() * torch.stack(log_dets).sum()) / (lengths.sum() * z.shape[2])
 
 
-def masked_l1(prediction: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
-    return _regression(F.l1_loss, prediction, target, lengths)
-
-
-def masked_mse(prediction: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
-    return _regression(F.mse_loss, prediction, target, lengths)
-
-
-def masked_bce(prediction: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
-    return _regression(F.binary_cross_entropy_with_logits, prediction, target, lengths)
-
-
-def _regression(loss: Any, prediction: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
+def regression(prediction: Tensor, target: Tensor, lengths: Tensor, loss: Callable[..., Tensor]) -> Tensor:
     mask = mask_of(lengths, prediction.shape[1]).unsqueeze(2)
     return (loss(prediction, target, reduction="none") * mask).sum() / (mask.sum() * prediction.shape[2])
 

@@ -50,7 +50,7 @@ def test_equal_forms_are_timed() -> None:
     text = row(comparison, {("tiny", "ours"): 2.0, ("tiny", "product"): 5.0})
     assert "size 5" in text
     assert "5.0 → 2.0" in text
-    assert "2.5x" in text
+    assert "2.50x" in text
 
 
 @pytest.mark.parametrize(
@@ -107,6 +107,6 @@ def test_a_peak_is_measured_in_a_fresh_process() -> None:
 
 def test_memory_below_the_resolution_gives_no_ratio() -> None:
     assert memory_cells(0.4, 0.1)[1] == "both below 1 MiB"
-    assert memory_cells(15.0, 0.1)[1] == "more than **15x**"
-    assert memory_cells(15.0, 5.0)[1] == "**3x**"
+    assert memory_cells(15.0, 0.1)[1] == "more than **15.0x**"
+    assert memory_cells(15.0, 5.0)[1] == "**3.00x**"
     assert memory_cells(None, 5.0) == ["", ""]
