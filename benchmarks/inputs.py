@@ -10,6 +10,8 @@ from benchmarks.harness import Inputs
 from sonorant import functional
 from sonorant.nn import LocationAttention, Tdnn
 
+RESOLUTIONS = ((1024, 120, 600), (2048, 240, 1200), (512, 50, 240))  # n_fft, hop, window
+
 
 def rng() -> Rng:
     return Rng(0, torch.float32)

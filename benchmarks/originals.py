@@ -3,7 +3,7 @@
 Written from the mathematics, with this library's arguments. Further ones are in tests/reference.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -14,10 +14,10 @@ from tests.reference.spectral import stft_loss_by_utterance
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from benchmarks.inputs import RESOLUTIONS
 from sonorant.nn import LocationAttention, Tdnn
 
 Maps = list[list[Tensor]]
-Resolutions = Sequence[tuple[int, int, int]]
 
 
 def mask_of(lengths: Tensor, size: int) -> Tensor:
@@ -204,39 +204,39 @@ def _magnitude(wave: Tensor, resolution: tuple[int, int, int]) -> Tensor:
     return (spectrum.real**2 + spectrum.imag**2).clamp(min=1e-7).sqrt().transpose(1, 2)
 
 
-def stft_by_frame(prediction: Tensor, target: Tensor, length_ratios: Tensor, resolutions: Resolutions) -> Tensor:
+def stft_by_frame(prediction: Tensor, target: Tensor, length_ratios: Tensor) -> Tensor:
     """All frames are transformed; masks leave out those beyond the ratios."""
     total = torch.zeros(())
-    for resolution in resolutions:
+    for resolution in RESOLUTIONS:
         ours, theirs = _magnitude(prediction, resolution), _magnitude(target, resolution)
         total = total + _masked_mean((theirs - ours).norm(dim=2) / theirs.norm(dim=2), length_ratios, 1)
         total = total + _masked_mean((theirs.log() - ours.log()).abs(), length_ratios, 1)
-    return total / len(resolutions)
+    return total / len(RESOLUTIONS)
 
 
-def stft_of_batch(prediction: Tensor, target: Tensor, resolutions: Resolutions) -> Tensor:
+def stft_of_batch(prediction: Tensor, target: Tensor) -> Tensor:
     total = torch.zeros(())
-    for resolution in resolutions:
+    for resolution in RESOLUTIONS:
         ours, theirs = _magnitude(prediction, resolution), _magnitude(target, resolution)
         convergence = ((theirs - ours).norm(dim=(1, 2)) / theirs.norm(dim=(1, 2))).mean()
         total = total + convergence + (theirs.log() - ours.log()).abs().mean()
-    return total / len(resolutions)
+    return total / len(RESOLUTIONS)
 
 
-def stft_by_utterance(resolutions: Resolutions, **others: Tensor) -> Tensor:
-    return torch.stack(stft_loss_by_utterance(**others, resolutions=list(resolutions))).sum()
+def stft_by_utterance(**others: Tensor) -> Tensor:
+    return torch.stack(stft_loss_by_utterance(**others, resolutions=list(RESOLUTIONS))).sum()
 
 
 @cache
-def _auraloss(resolutions: Resolutions) -> nn.Module:
+def _auraloss() -> nn.Module:
     from auraloss.freq import MultiResolutionSTFTLoss
 
-    n_fft, hop_length, win_length = map(list, zip(*resolutions, strict=True))
+    n_fft, hop_length, win_length = map(list, zip(*RESOLUTIONS, strict=True))
     return MultiResolutionSTFTLoss(n_fft, hop_length, win_length, eps=1e-7)
 
 
-def stft_by_auraloss(prediction: Tensor, target: Tensor, resolutions: Resolutions) -> Tensor:
-    return _auraloss(resolutions)(prediction.unsqueeze(1), target.unsqueeze(1))
+def stft_by_auraloss(prediction: Tensor, target: Tensor) -> Tensor:
+    return _auraloss()(prediction.unsqueeze(1), target.unsqueeze(1))
 
 
 def batch_norm(x: Tensor, lengths: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

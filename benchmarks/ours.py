@@ -1,11 +1,11 @@
 """The library's operations, called with the inputs of benchmarks/inputs.py where these are not their arguments."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from benchmarks.inputs import RESOLUTIONS
 from sonorant import functional
 from sonorant.nn import LocationAttention, Tdnn
 
@@ -33,8 +33,8 @@ def ctc(logits: Tensor, **others: Tensor) -> Tensor:
     return functional.ctc_loss(logits.log_softmax(2), **others)
 
 
-def stft(resolutions: Sequence[tuple[int, int, int]], norm: str = "utterance", **others: Tensor) -> Tensor:
-    losses = functional.multi_resolution_stft_loss(**others, resolutions=resolutions, norm=norm)
+def stft(norm: str = "utterance", **others: Tensor) -> Tensor:
+    losses = functional.multi_resolution_stft_loss(**others, resolutions=RESOLUTIONS, norm=norm)
     return losses.spectral_convergence + losses.log_magnitude
 
 
