@@ -25,9 +25,10 @@ HEADER = "| Operation | Against | Time, ms | Faster | Peak memory, MiB | Less |\
 PACKAGES = ("torch", "numpy", "numba", "monotonic-alignment-search", "auraloss")
 TEXT = """# Benchmarks
 
-{command} wrote this page. It measures the operations, forward and backward, against the forms in common use, which
-work as the public training code does that people copy (a loop over the batch, stored masks, targets and weights; they
-are in `benchmarks/originals.py` and `tests/reference`), and against what else a user would call.
+{command} wrote this page.
+It measures the operations, forward and backward, against the forms in common use, which work as the public training
+code does that people copy (loops over the batch, stored masks, targets and weights; they are in
+`benchmarks/originals.py` and `tests/reference`), and against what else a user would call.
 
 - **Parity first.** An operation is compared with its slow reference in float64, then the values and all gradients of
   the two forms with each other at the measured size. Where they differ, there is a refusal and no figure.

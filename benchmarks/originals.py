@@ -25,6 +25,16 @@ def mask_of(lengths: Tensor, size: int) -> Tensor:
     return (torch.arange(size) < lengths.unsqueeze(1)).float()
 
 
+def forward_sum_by_index(log_attention: Tensor, query_lengths: Tensor, key_lengths: Tensor) -> Tensor:
+    """A loop over ``padded[b]``, whose gradient has the size of the batch each time."""
+    padded, losses = F.pad(log_attention, (1, 0), value=-1.0), []
+    for b, (frames, tokens) in enumerate(zip(query_lengths.tolist(), key_lengths.tolist(), strict=True)):
+        log_probs = padded[b, :frames, : tokens + 1].log_softmax(1).unsqueeze(1)
+        targets = torch.arange(1, tokens + 1).unsqueeze(0)
+        losses.append(F.ctc_loss(log_probs, targets, query_lengths[b : b + 1], key_lengths[b : b + 1]))
+    return torch.stack(losses).mean()
+
+
 def forward_sum_by_torch(log_attention: Tensor, query_lengths: Tensor, key_lengths: Tensor) -> Tensor:
     """The whole batch in one call of torch's CTC."""
     num_keys = log_attention.shape[2]
@@ -171,7 +181,7 @@ def linear_cross_entropy(hidden: Tensor, weight: Tensor, bias: Tensor, targets: 
     return cross_entropy(F.linear(hidden, weight, bias), targets)
 
 
-def linear_by_distribution(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
+def linear_by_targets(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
     return linear_label_smoothing_by_logits(hidden, weight, targets, bias)
 
 
