@@ -10,6 +10,7 @@ import argparse
 import importlib.metadata
 import os
 import platform
+import shlex
 import statistics
 import sys
 from collections.abc import Iterable
@@ -21,7 +22,7 @@ import torch
 from benchmarks.harness import Benchmark, Comparison, Effort, compare, peak, peak_in_fresh_process
 from benchmarks.operations import BENCHMARKS
 
-HEADER = "| Operation | Against | Time, ms | Faster | Peak memory, MiB | Less |\n|---|---|---|---|---|---|"
+HEADER = "| Operation | Against | Time, ms | Ratio | Peak memory, MiB | Ratio |\n|---|---|---|---|---|---|"
 PACKAGES = ("torch", "numpy", "numba", "monotonic-alignment-search", "auraloss")
 TEXT = """# Benchmarks
 
@@ -33,10 +34,14 @@ code does that people copy (loops over the batch, stored masks, targets and weig
 - **Parity first.** An operation is compared with its slow reference in float64, then the values and all gradients of
   the two forms with each other at the measured size. Where they differ, there is a refusal and no figure.
 - **Time** is CPU time of one thread in float32, other forms → ours. All forms of an operation run in turn in one
-  process, with the default malloc; times are medians, *Faster* is the median of the rounds' ratios with its quartiles.
-  Kernels are compiled before.
+  process, with the default malloc; times are medians, the ratio is the median of the rounds' ratios, with its quartiles. Above
+  1, ours is faster. Kernels are compiled before.
 - **Peak memory** is what one forward and backward adds to the inputs, other forms → ours: the rise of the resident
   set's high-water mark in a fresh process, where malloc gives freed blocks back at once.
+
+Two loops are there in two forms: in a loop over `padded[b]` or `queries[:, step]` autograd makes a gradient of the
+size of the whole tensor in every turn, in one over `unbind` it does not. With padding, ours also keeps NaN and inf
+out of values and gradients, which multiplication with a mask does not.
 
 Machine: {machine}.
 Software: {software}.
@@ -68,6 +73,7 @@ def main() -> int:
     lines = [HEADER, *(row(comparison, peaks) for comparison in comparisons)]
     print("\n".join(lines))
     if options.output:
+        options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(page("\n".join(lines), missing_packages(chosen)))
     return int(any(comparison.refused for comparison in comparisons))
 
@@ -133,7 +139,7 @@ def page(table: str, missing: list[str]) -> str:
     if missing:
         table += f"\n\nNot measured, since not installed: {', '.join(missing)}."
     return TEXT.format(
-        command="`python -m benchmarks --output docs/benchmarks.md`",
+        command=f"`python -m benchmarks {shlex.join(sys.argv[1:])}`",
         machine=f"{processor()}, {os.cpu_count()} cores, {memory_gib():.0f} GiB, {platform.system()}",
         software=", ".join(versions),
         environment=", ".join(["torch.set_num_threads(1)", *named]),
