@@ -34,8 +34,8 @@ code does that people copy (loops over the batch, stored masks, targets and weig
 - **Parity first.** An operation is compared with its slow reference in float64, then the values and all gradients of
   the two forms with each other at the measured size. Where they differ, there is a refusal and no figure.
 - **Time** is CPU time of one thread in float32, other forms → ours. All forms of an operation run in turn in one
-  process, with the default malloc; times are medians, the ratio is the median of the rounds' ratios, with its quartiles. Above
-  1, ours is faster. Kernels are compiled before.
+  process, with the default malloc; times are medians, the ratio is the median of the rounds' ratios, with its
+  quartiles. Above 1, ours is faster. Kernels are compiled before.
 - **Peak memory** is what one forward and backward adds to the inputs, other forms → ours: the rise of the resident
   set's high-water mark in a fresh process, where malloc gives freed blocks back at once.
 
