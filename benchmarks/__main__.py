@@ -45,7 +45,7 @@ out of values and gradients, which multiplication with a mask does not.
 
 Machine: {machine}.
 Software: {software}.
-Environment: {environment}.
+Environment: {environment} (over the last five minutes; the measurement alone makes it 1 to 2).
 
 {table}
 """
@@ -142,7 +142,7 @@ def page(table: str, missing: list[str]) -> str:
         command=f"`python -m benchmarks {shlex.join(sys.argv[1:])}`",
         machine=f"{processor()}, {os.cpu_count()} cores, {memory_gib():.0f} GiB, {platform.system()}",
         software=", ".join(versions),
-        environment=", ".join(["torch.set_num_threads(1)", *named]),
+        environment=", ".join(["torch.set_num_threads(1)", *named, f"load average {os.getloadavg()[1]:.1f}"]),
         table=table,
     )
 

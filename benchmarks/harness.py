@@ -153,8 +153,8 @@ def _error(actual: Tensor, expected: Tensor, floor: float) -> float:
 class Effort:
     """How long a benchmark is repeated: for ``seconds`` of CPU time, but within these numbers of rounds."""
 
-    seconds: float = 3.0
-    least: int = 3
+    seconds: float = 2.0
+    least: int = 2
     most: int = 200
 
 
