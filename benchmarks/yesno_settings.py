@@ -26,6 +26,7 @@ SETTINGS = {
     "batches of 3": replace(BASE, batch_size=3),
     "batches of 8": replace(BASE, batch_size=8),
     "statistics of the whole utterance": replace(BASE, model=replace(BASE.model, statistics_fraction=1.0)),
+    "no channel noise": replace(BASE, model=replace(BASE.model, channel_noise=0.0)),
     "no noise": replace(BASE, model=replace(BASE.model, noise=0.0)),
     "noise 0.6": replace(BASE, model=replace(BASE.model, noise=0.6)),
     "no floor": replace(BASE, model=replace(BASE.model, dynamic_range=1000.0)),

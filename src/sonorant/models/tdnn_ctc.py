@@ -22,6 +22,8 @@ class TdnnCtcConfig:
         dynamic_range: log energies are floored at so many nats below the utterance's loudest.
         normalize_variance: divide each feature by its standard deviation over the utterance, not only centre it.
         noise: the standard deviation of the Gaussian noise that training adds to the normalised features.
+        channel_noise: the standard deviation of an offset that training draws for each utterance and feature, as
+            another microphone would give.
         statistics_fraction: training normalises by a random stretch of each utterance, at least this share of it
             (1: by all of it). What is said decides mean and variance too; so the model learns not to rely on it.
     """
@@ -30,6 +32,7 @@ class TdnnCtcConfig:
     dynamic_range: float = 10.0
     normalize_variance: bool = True
     noise: float = 0.3
+    channel_noise: float = 0.3
     statistics_fraction: float = 0.3
 
     def __post_init__(self) -> None:
@@ -72,6 +75,7 @@ class TdnnCtc(nn.Module):
         if self.training:
             stretch = random_stretches(lengths, features.shape[1], self.config.statistics_fraction)
             features = self.normalization(features, lengths, stretch)
+            features = features + self.config.channel_noise * torch.randn_like(features[:, :1])
             features = features + self.config.noise * torch.randn_like(features)
         else:
             features = self.normalization(features, lengths)
