@@ -6,7 +6,7 @@ PIP_ARGS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet $(PIP_ARGS)
 
-.PHONY: demo test test-slow lint types contracts docs core check clean
+.PHONY: demo test test-slow benchmarks lint types contracts docs core check clean
 
 demo: $(VENV)/.train  ## train the yesno recognizer and show what it can do
 	rm -rf runs/demo
@@ -17,6 +17,9 @@ test: $(VENV)/.dev  ## the test suite without the slow tests
 
 test-slow: $(VENV)/.dev  ## the slow tests
 	$(BIN)/python -m pytest -m slow
+
+benchmarks: $(VENV)/.dev  ## time and memory of every operation against the originals' forms, into the docs
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks --output docs/benchmarks.md
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
