@@ -1,6 +1,6 @@
 """Choose the settings of the yesno recipe by cross-validation inside its 30 training recordings.
 
-    python benchmarks/yesno_settings.py --folds 5 --seeds 100 101 102 103
+    python -m benchmarks.yesno_settings --folds 5 --seeds 100 101 102 103
 
 Every setting is trained on each fold's remainder and scored on the fold; the test half of the corpus is not touched.
 """

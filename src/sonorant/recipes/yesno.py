@@ -1,7 +1,7 @@
 """yesno: a TDNN trained with CTC on 30 recordings of "yes" and "no" in Hebrew.
 
-Every setting was chosen by cross-validation inside the 30 training recordings (``benchmarks/yesno_settings.py``); the
-test half was looked at once they were fixed.
+Every setting was chosen by cross-validation inside the 30 training recordings (``benchmarks/yesno_settings.py``), none
+by its errors on the test half.
 """
 
 import json
