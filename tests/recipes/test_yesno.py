@@ -164,7 +164,6 @@ def test_settings_come_from_a_file_and_the_command_line(yesno: YesnoCorpus, tmp_
     assert sonorant.load(run).model.config.hidden_channels == 6
 
 
-@pytest.mark.slow
 def test_two_processes_train_together(yesno: YesnoCorpus, tmp_path: Path) -> None:
     run = tmp_path / "run"
     command = [sys.executable, "-m", "sonorant.cli", "train", "yesno", "--output", str(run), *SHORT]

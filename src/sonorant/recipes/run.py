@@ -1,5 +1,6 @@
 """From command line arguments to a configuration and a run directory."""
 
+import os
 from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
@@ -28,6 +29,7 @@ def prepare_run(recipe: ModuleType, name: str, arguments: list[str]) -> tuple[An
     options = parser.parse_args(arguments)
     run = Path(options.output)
     recorded = run / CONFIG
+    is_first = _is_first_process()
     if options.resume:
         if not recorded.is_file():
             raise FileNotFoundError(f"{recorded}: no such file; there is no run to resume")
@@ -35,16 +37,22 @@ def prepare_run(recipe: ModuleType, name: str, arguments: list[str]) -> tuple[An
         if others - {"--output", "--resume"}:
             raise ValueError(f"--resume takes every setting from {recorded}; leave out the others")
         options = parser.parse_args([f"--config={recorded}", *arguments])
-    elif recorded.exists():
+    elif is_first and recorded.exists():
         raise ValueError(f"{run}: holds a run already; go on with --resume, or choose another --output")
     settings = parser.instantiate(options)
     config = recipe.Config(**{field.name: settings[field.name] for field in fields(recipe.Config)})
-    if not options.resume:
+    if is_first and not options.resume:
         run.mkdir(parents=True, exist_ok=True)
         for name in ("output", "resume", "config"):
             del options[name]
         recorded.write_text(parser.dump(options, skip_validation=True), encoding="utf-8")
     return config, run
+
+
+def _is_first_process() -> bool:
+    """False in the other processes of a run on several devices, which are given the same command."""
+    ranks = ("RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_PROCID")
+    return all(os.environ.get(rank, "0") == "0" for rank in ranks)
 
 
 def _parser(recipe: ModuleType, name: str) -> jsonargparse.ArgumentParser:
