@@ -1,7 +1,7 @@
 """Least-squares adversarial losses and feature matching, over lists of discriminators."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -245,12 +245,12 @@ def _masked_difference(fake: Tensor, real: Tensor, lengths: Tensor) -> Tensor:
     return difference.masked_fill_(~sequence_mask(lengths, fake.shape[2]).unsqueeze(1), 0.0).contiguous()
 
 
-def _setup_context(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
     ctx.save_for_backward(*inputs)
 
 
-def _backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[Tensor | None, ...]:
-    gradient = torch.ops.sonorant.feature_distance_gradient(grad, *ctx.saved_tensors)  # type: ignore[attr-defined]
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    gradient = torch.ops.sonorant.feature_distance_gradient(grad, *ctx.saved_tensors)
     return gradient, None, None
 
 

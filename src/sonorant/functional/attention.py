@@ -1,12 +1,12 @@
 """Attention weights under masks, and the loss that pulls an attention to the diagonal."""
 
 import math
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.autograd.function import once_differentiable
 
 from sonorant.functional.reduction import check_reduction, compute_dtype
 from sonorant.lengths import check_lengths, sequence_mask, values_are_checkable
@@ -211,15 +211,13 @@ class _GuidedSums(torch.autograd.Function):
     """Sum of weights * attention an utterance, on the CPU: one utterance's cells at a time, which stay in cache."""
 
     @staticmethod
-    def forward(
-        ctx: FunctionCtx, attention: Tensor, query_lengths: Tensor, key_lengths: Tensor, sigma: float
-    ) -> Tensor:
-        ctx.lengths = list(zip(query_lengths.tolist(), key_lengths.tolist(), strict=True))  # type: ignore[attr-defined]
-        ctx.sigma = sigma  # type: ignore[attr-defined]
-        ctx.shape = attention.shape  # type: ignore[attr-defined]
+    def forward(ctx: Any, attention: Tensor, query_lengths: Tensor, key_lengths: Tensor, sigma: float) -> Tensor:
+        ctx.lengths = list(zip(query_lengths.tolist(), key_lengths.tolist(), strict=True))
+        ctx.sigma = sigma
+        ctx.shape = attention.shape
         buffer = attention.new_empty(attention[:1].numel())
         sums = attention.new_empty(len(attention))
-        for index, (num_queries, num_keys) in enumerate(ctx.lengths):  # type: ignore[attr-defined]
+        for index, (num_queries, num_keys) in enumerate(ctx.lengths):
             cells = attention[index, :num_queries, :num_keys]
             gaussian = _write_gaussian(buffer[: cells.numel()].view(num_queries, num_keys), sigma)
             sums[index] = torch.addcmul(cells, cells, gaussian, value=-1, out=gaussian).sum()
@@ -227,12 +225,12 @@ class _GuidedSums(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: FunctionCtx, grad_sums: Tensor) -> tuple[Tensor | None, ...]:
-        gradient = grad_sums.new_zeros(ctx.shape)  # type: ignore[attr-defined]
-        sizes = zip(ctx.lengths, grad_sums.tolist(), strict=True)  # type: ignore[attr-defined]
+    def backward(ctx: Any, grad_sums: Tensor) -> tuple[Tensor | None, ...]:
+        gradient = grad_sums.new_zeros(ctx.shape)
+        sizes = zip(ctx.lengths, grad_sums.tolist(), strict=True)
         for index, ((num_queries, num_keys), scale) in enumerate(sizes):
             cells = gradient[index, :num_queries, :num_keys]
-            _write_gaussian(cells, ctx.sigma).mul_(-scale).add_(scale)  # type: ignore[attr-defined]
+            _write_gaussian(cells, ctx.sigma).mul_(-scale).add_(scale)
         return gradient, None, None, None
 
 

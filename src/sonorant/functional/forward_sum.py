@@ -210,17 +210,15 @@ def _(
     return scores.new_empty(scores.shape[0]), gradient if needs_gradient else scores.new_empty(0)
 
 
-def _setup_context(
-    ctx: torch.autograd.function.FunctionCtx, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]
-) -> None:
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     ctx.set_materialize_grads(False)  # else the gradient's own gradient would be made, as zeros of its size
     gradient = output[1]
     # In eager mode the stored gradient is scaled in place and given away, which halves the peak memory; a second
     # backward through a retained graph computes it anew. A traced graph keeps it as every other saved tensor.
     is_traced = type(gradient) is not Tensor or torch.compiler.is_compiling()
     ctx.save_for_backward(*inputs[:3], *[gradient] * is_traced)
-    ctx.options = inputs[3:5]  # type: ignore[attr-defined]
-    ctx.gradient = None if is_traced else gradient.detach()  # type: ignore[attr-defined]
+    ctx.options = inputs[3:5]
+    ctx.gradient = None if is_traced else gradient.detach()
 
 
 def _backward(ctx: Any, grad_nll: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, ...]:

@@ -1,9 +1,10 @@
 """Location-aware attention over a whole sequence of queries."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.autograd.function import FunctionCtx
 from torch.nn import functional as F
 
 from sonorant.functional import kernels
@@ -168,16 +169,16 @@ def _(grad_weights: Tensor, weights: Tensor, *arguments: Tensor) -> tuple[Tensor
     return tuple(torch.empty_like(x, memory_format=torch.contiguous_format) for x in arguments[:5])
 
 
-def _setup_context(ctx: FunctionCtx, inputs: tuple[object, ...], output: Tensor) -> None:
-    ctx.save_for_backward(output, *inputs[:7])  # type: ignore[arg-type]
-    ctx.scaling = inputs[7]  # type: ignore[attr-defined]
+def _setup_context(ctx: Any, inputs: tuple[object, ...], output: Tensor) -> None:
+    ctx.save_for_backward(output, *inputs[:7])
+    ctx.scaling = inputs[7]
 
 
-def _backward(ctx: FunctionCtx, grad_weights: Tensor) -> tuple[Tensor | None, ...]:
+def _backward(ctx: Any, grad_weights: Tensor) -> tuple[Tensor | None, ...]:
     gradients = torch.ops.sonorant.location_attention_backward(
         grad_weights,
-        *ctx.saved_tensors,  # type: ignore[attr-defined]
-        ctx.scaling,  # type: ignore[attr-defined]
+        *ctx.saved_tensors,
+        ctx.scaling,
     )
     return *gradients, None, None, None
 
