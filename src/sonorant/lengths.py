@@ -11,7 +11,15 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-__all__ = ["Padded", "check_lengths", "pad_sequences", "ratio_lengths", "sequence_mask", "values_are_checkable"]
+__all__ = [
+    "Padded",
+    "check_lengths",
+    "has_no_padding",
+    "pad_sequences",
+    "ratio_lengths",
+    "sequence_mask",
+    "values_are_checkable",
+]
 
 _INTEGER_DTYPES = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 
@@ -126,11 +134,23 @@ def ratio_lengths(length_ratios: Float[Tensor, " batch"], size: int) -> Int[Tens
 
 
 def values_are_checkable(tensor: Tensor) -> bool:
-    """Whether a tensor's values may be read for a check: on the CPU, outside compilation and export.
+    """Whether a tensor's values may be read for a check: on the CPU, outside compilation, tracing and export.
 
-    Elsewhere a look at the values would synchronise with the device or break the graph.
+    Elsewhere a look at the values would synchronise with the device, break the graph or become part of it.
     """
-    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+        return False
+    return tensor.device.type == "cpu"
+
+
+def has_no_padding(lengths: Tensor, max_length: int) -> bool:
+    """Whether every sequence is known to fill its row; False where the values may not be read.
+
+    Args:
+        lengths: ``(batch,)``.
+        max_length: the size of the time axis.
+    """
+    return values_are_checkable(lengths) and lengths.numel() > 0 and int(lengths.min()) == max_length
 
 
 def check_lengths(

@@ -3,9 +3,11 @@
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn import functional as F
 
+from sonorant.functional.masked_normalization import normalize_valid
 from sonorant.functional.reduction import compute_dtype
-from sonorant.lengths import check_lengths, sequence_mask, values_are_checkable
+from sonorant.lengths import check_lengths, has_no_padding, sequence_mask, values_are_checkable
 
 __all__ = ["limit_dynamic_range", "masked_batch_norm", "utterance_cmvn"]
 
@@ -58,31 +60,45 @@ def masked_batch_norm(
         tensor([[[-1.,  1.,  0.]]])
     """
     check_lengths(lengths, "lengths", batch_size=x.shape[0], max_length=x.shape[2], min_length=0)
+    dtype = compute_dtype(x)
+    weight, bias = (None if t is None else t.to(dtype) for t in (weight, bias))
+    if not training:
+        if running_mean is None or running_var is None:
+            raise ValueError("running_mean and running_var are needed when training=False")
+        statistics = running_mean.to(dtype), running_var.to(dtype)
+        return _normalize_by(x.to(dtype), lengths, *statistics, weight, bias, eps).to(x.dtype)
+
+    num_frames = _count_frames(lengths)
+    if has_no_padding(lengths, x.shape[2]):
+        # with a momentum of 1 torch's running statistics are those of the batch
+        mean, unbiased_var = torch.zeros(2, x.shape[1], dtype=dtype, device=x.device)
+        y = F.batch_norm(x.to(dtype), mean, unbiased_var, weight, bias, training=True, momentum=1.0, eps=eps)
+    else:
+        mask = sequence_mask(lengths, x.shape[2]).unsqueeze(1)
+        y, mean, var = normalize_valid(x.to(dtype), mask, num_frames, (0, 2), _column(weight), _column(bias), eps)
+        unbiased_var = var.flatten() * num_frames / (num_frames - 1)
+    _update(running_mean, mean.flatten(), momentum)
+    _update(running_var, unbiased_var, momentum)
+    return y.to(x.dtype)
+
+
+def _normalize_by(
+    x: Tensor, lengths: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Tensor:
+    """Batch normalisation by given statistics."""
+    if has_no_padding(lengths, x.shape[2]):
+        # copies, which the gradient still finds after a step of training has changed the running ones
+        return F.batch_norm(x, mean.clone(), var.clone(), weight, bias, eps=eps)
     mask = sequence_mask(lengths, x.shape[2]).unsqueeze(1)
-    dtype = x.dtype
-    x = x.to(compute_dtype(x))
-    if training:
-        num_frames = _count_frames(lengths)
-        mean = torch.where(mask, x, 0.0).sum((0, 2)) / num_frames
-    elif running_mean is None or running_var is None:
-        raise ValueError("running_mean and running_var are needed when training=False")
-    else:
-        mean = running_mean.to(x.dtype)
-    centred = torch.where(mask, x - mean.unsqueeze(1), 0.0)
-    if training:
-        var = centred.square().sum((0, 2)) / num_frames
-        _update(running_mean, mean, momentum)
-        _update(running_var, var * num_frames / (num_frames - 1), momentum)
-    else:
-        assert running_var is not None
-        var = running_var.to(x.dtype)
     scale = torch.rsqrt(var + eps)
     if weight is not None:
-        scale = scale * weight.to(x.dtype)
-    y = centred * scale.unsqueeze(1)
-    if bias is not None:
-        y = torch.where(mask, y + bias.to(x.dtype).unsqueeze(1), 0.0)
-    return y.to(dtype)
+        scale = scale * weight
+    y = torch.where(mask, x - mean.unsqueeze(1), 0.0) * scale.unsqueeze(1)
+    return y if bias is None else torch.where(mask, y + bias.unsqueeze(1), 0.0)
+
+
+def _column(parameter: Tensor | None) -> Tensor | None:
+    return None if parameter is None else parameter.unsqueeze(1)
 
 
 def _count_frames(lengths: Tensor) -> Tensor:
@@ -142,8 +158,11 @@ def utterance_cmvn(
     """
     check_lengths(lengths, "lengths", batch_size=features.shape[0], max_length=features.shape[1], min_length=0)
     mask = sequence_mask(lengths, features.shape[1]).unsqueeze(2)
-    counted = mask if statistics_mask is None else mask & statistics_mask.unsqueeze(2)
     x = features.to(compute_dtype(features))
+    if statistics_mask is None and normalize_variance:
+        num_frames = lengths.clamp(min=1).view(-1, 1, 1)
+        return normalize_valid(x, mask, num_frames, (1,), None, None, eps)[0].to(features.dtype)
+    counted = mask if statistics_mask is None else mask & statistics_mask.unsqueeze(2)
     num_frames = counted.sum(1, keepdim=True).clamp(min=1)
     mean = torch.where(counted, x, 0.0).sum(1, keepdim=True) / num_frames
     centred = torch.where(mask, x - mean, 0.0)

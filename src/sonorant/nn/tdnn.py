@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from sonorant.lengths import Padded, check_lengths, sequence_mask, values_are_checkable
+from sonorant.lengths import Padded, check_lengths, has_no_padding, sequence_mask, values_are_checkable
 from sonorant.nn.normalization import MaskedBatchNorm1d
 
 __all__ = ["Tdnn"]
@@ -90,7 +90,7 @@ class Tdnn(nn.Module):
         check_lengths(x_lengths, "x_lengths", batch_size=x.shape[0], max_length=x.shape[1], min_length=0)
         self._check_long_enough(x_lengths)
         # a NaN in padding would pass through a convolution's weight gradient as 0 * NaN
-        x = torch.where(sequence_mask(x_lengths, x.shape[1]).unsqueeze(2), x, 0.0).transpose(1, 2)
+        x = _clear_padding(x, x_lengths).transpose(1, 2)
         lengths = x_lengths
         for layer in self.tdnn:
             if isinstance(layer, MaskedBatchNorm1d):
@@ -99,8 +99,7 @@ class Tdnn(nn.Module):
                 x = layer(x)
                 lengths = (lengths - _shrink(layer)).clamp(min=0)
         logits = self.output_linear(x.transpose(1, 2))
-        mask = sequence_mask(lengths, logits.shape[1]).unsqueeze(2)
-        return Padded(torch.where(mask, logits, 0.0), lengths)
+        return Padded(_clear_padding(logits, lengths), lengths)
 
     def _check_long_enough(self, lengths: Tensor) -> None:
         if not values_are_checkable(lengths):
@@ -109,6 +108,12 @@ class Tdnn(nn.Module):
         if short:
             named = ", ".join(f"x_lengths[{index}] is {int(lengths[index])}" for index in short)
             raise ValueError(f"{named}; the network needs at least {self.shrink + 1} frames")
+
+
+def _clear_padding(x: Tensor, lengths: Tensor) -> Tensor:
+    if has_no_padding(lengths, x.shape[1]):
+        return x
+    return torch.where(sequence_mask(lengths, x.shape[1]).unsqueeze(2), x, 0.0)
 
 
 def _shrink(layer: nn.Module) -> int:
