@@ -105,6 +105,26 @@ def test_a_score_of_minus_infinity_counts_as_masked() -> None:
     assert gradient.isfinite().all()
 
 
+def test_masked_weights_are_zero_beside_an_undefined_score_and_behind_an_infinite_gradient() -> None:
+    scores = torch.tensor([[torch.nan, 1.0, 2.0], [0.0, 0.0, torch.inf]], requires_grad=True)
+    mask = torch.tensor([[True, False, True], [True, True, False]])
+    weights = masked_softmax(scores, mask)
+    assert weights[0].isnan().tolist() == [True, False, True]
+    assert weights[1].tolist() == [0.5, 0.5, 0]
+    (gradient,) = torch.autograd.grad(torch.where(mask, weights.log(), 0.0)[1, 0], scores, retain_graph=True)
+    assert gradient[1].tolist() == [0.5, -0.5, 0]
+    (gradient,) = torch.autograd.grad(weights.sum(), scores)
+    assert gradient[0].isnan().tolist() == [True, False, True]
+
+
+def test_the_softmax_can_be_differentiated_twice_along_any_axis() -> None:
+    scores = Rng(0).randn(3, 4).requires_grad_()
+    mask = Rng(1).rand(3, 4) < 0.6
+    mask[:, 1] = False
+    assert torch.autograd.gradgradcheck(lambda scores: masked_softmax(scores, mask, dim=0), scores)
+    assert masked_softmax(scores[:0], mask[:0], dim=0).shape == (0, 4)
+
+
 def test_half_scores_beyond_its_range_of_exponents() -> None:
     scores = torch.tensor([[60000.0, 59000.0]], dtype=torch.float16)
     assert masked_softmax(scores, torch.tensor([[True, True]])).tolist() == [[1, 0]]

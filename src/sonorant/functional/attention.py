@@ -51,13 +51,8 @@ def masked_softmax(
     """
     if mask.dtype != torch.bool:
         raise ValueError(f"mask must be bool, True where a score counts; got {mask.dtype}")
-    dtype = scores.dtype
-    scores = scores.to(compute_dtype(scores))
-    mask = mask & (scores != -torch.inf)
-    filled = torch.where(mask, scores, -torch.inf)
-    # a softmax of nothing but -inf is NaN, and its gradient too
-    filled = torch.where(mask.any(dim, keepdim=True), filled, 0.0)
-    return torch.where(mask, filled.softmax(dim), 0.0).to(dtype)
+    weights: Tensor = _MaskedSoftmax.apply(scores.to(compute_dtype(scores)), mask, dim)  # type: ignore[no-untyped-call]
+    return weights.to(scores.dtype)
 
 
 def guided_attention_weights(
@@ -205,6 +200,39 @@ def _cells(query_lengths: Tensor, key_lengths: Tensor, max_query_length: int, ma
     """True inside the utterances, ``(batch, query, key)``."""
     queries = sequence_mask(query_lengths, max_query_length).unsqueeze(2)
     return queries & sequence_mask(key_lengths, max_key_length).unsqueeze(1)
+
+
+class _MaskedSoftmax(torch.autograd.Function):
+    """Where no row is undefined, the softmax itself makes weights and gradients 0 wherever a score is masked."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, mask: Tensor, dim: int) -> Tensor:
+        scores = scores.masked_fill(~mask, -torch.inf)
+        weights = scores.softmax(dim)
+        if _may_hold_nan(weights, dim):  # a row of nothing but -inf, or NaN among its scores
+            weights.masked_fill_(scores == -torch.inf, 0.0)
+        ctx.save_for_backward(weights)
+        ctx.dim = dim
+        return weights
+
+    @staticmethod
+    def backward(ctx: Any, grad_weights: Tensor) -> tuple[Tensor, None, None]:
+        (weights,) = ctx.saved_tensors
+        gradient = torch._softmax_backward_data(grad_weights, weights, ctx.dim, weights.dtype)
+        if _may_hold_nan(gradient, ctx.dim):  # as 0 * inf, behind the logarithm of a weight of 0
+            masked = weights == 0
+            grad_weights = torch.where(masked, 0.0, grad_weights)
+            gradient = torch._softmax_backward_data(grad_weights, weights, ctx.dim, weights.dtype)
+            gradient = torch.where(masked, 0.0, gradient)
+        return gradient, None, None
+
+
+def _may_hold_nan(rows: Tensor, dim: int) -> bool:
+    """Whether a row holds NaN, as far as that can be known; a softmax and its gradient spread it over the row."""
+    if not values_are_checkable(rows):
+        return True
+    first = rows.narrow(dim, 0, min(1, rows.shape[dim]))
+    return math.isnan(first.sum().item())
 
 
 class _GuidedSums(torch.autograd.Function):
