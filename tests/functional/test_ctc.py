@@ -3,7 +3,9 @@
 import pytest
 import torch
 
-from sonorant.functional import ctc_loss
+from sonorant.functional import ctc_loss, kernels
+from tests.cases.case import poison, run
+from tests.cases.ctc import CASES
 
 UNIFORM = torch.full((1, 2, 3), 1 / 3, dtype=torch.float64).log()
 
@@ -62,6 +64,47 @@ def test_minus_infinity_in_log_probs_leaves_finite_gradients() -> None:
     log_probs.requires_grad_()
     ctc_loss(log_probs, torch.tensor([[1]]), lengths(2), lengths(1)).backward()
     assert log_probs.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("with_kernel", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_both_forms_meet_the_reference(monkeypatch: pytest.MonkeyPatch, with_kernel: bool, seed: int) -> None:
+    monkeypatch.setattr(kernels, "available", lambda: with_kernel)
+    case = next(case for case in CASES if case.name == "ctc_loss")
+    inputs = case.inputs(seed, batch_size=6)
+    expected = run(case, inputs, subject=lambda **leaves: case.reference(**leaves, **case.options))
+    actual = run(case, poison(case, inputs))
+    torch.testing.assert_close(actual.outputs, expected.outputs, atol=1e-9, rtol=0)
+    gradient = actual.gradients["log_probs"][:, : inputs["log_probs"].shape[1]]
+    torch.testing.assert_close(gradient, expected.gradients["log_probs"], atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("spread", [1.0, 30.0, 300.0, 3000.0])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_improbable_paths_are_exact(monkeypatch: pytest.MonkeyPatch, spread: float, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    log_probs = (spread * torch.randn(3, 200, 7)).log_softmax(-1)
+    log_probs[2, :, 3] = -torch.inf
+    targets, frames, labels = torch.randint(1, 7, (3, 30)), lengths(200, 170, 200), lengths(30, 12, 0)
+    results = []
+    for with_kernel, precision in ((True, dtype), (False, torch.float64)):
+        monkeypatch.setattr(kernels, "available", lambda answer=with_kernel: answer)
+        leaf = log_probs.to(precision).requires_grad_()
+        loss = ctc_loss(leaf, targets, frames, labels, reduction="none")
+        with torch.no_grad():
+            assert torch.equal(ctc_loss(leaf, targets, frames, labels, reduction="none"), loss)
+        results.append((loss.double(), torch.autograd.grad(loss.sum(), leaf)[0].double()))
+    (loss, gradient), (expected_loss, expected_gradient) = results
+    tolerance = 1e-9 if dtype == torch.float64 else 1e-5
+    torch.testing.assert_close(loss, expected_loss, atol=0, rtol=tolerance)
+    torch.testing.assert_close(gradient, expected_gradient, atol=tolerance, rtol=0)
+
+
+def test_an_undefined_log_prob_shows() -> None:
+    log_probs = UNIFORM.repeat(2, 1, 1)
+    log_probs[0, 0, 1] = torch.nan
+    loss = ctc_loss(log_probs, torch.tensor([[1], [1]]), lengths(2, 2), lengths(1, 1), reduction="none")
+    assert loss.isnan().tolist() == [True, False]
 
 
 @pytest.mark.parametrize(

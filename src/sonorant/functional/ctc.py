@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from sonorant.functional import kernels
 from sonorant.functional.reduction import Reduction, check_reduction, compute_dtype, reduce_utterances
 from sonorant.lengths import check_lengths, sequence_mask, values_are_checkable
 
@@ -68,12 +69,9 @@ def ctc_loss(
     target_mask = sequence_mask(target_lengths, targets.shape[1])
     _check_targets(targets, target_mask, blank, num_classes)
 
-    mask = sequence_mask(input_lengths, max_frames).unsqueeze(2)
-    log_probs = torch.where(mask, log_probs.to(compute_dtype(log_probs)), 0.0)
-    targets = torch.where(target_mask, targets, 0).long()
     nll, _ = torch.ops.sonorant.ctc(
-        log_probs,
-        targets,
+        log_probs.to(compute_dtype(log_probs)),
+        torch.where(target_mask, targets, 0).long(),
         input_lengths.long(),
         target_lengths.long(),
         blank,
@@ -144,29 +142,71 @@ def _ctc(
     needs_gradient: bool,
 ) -> tuple[Tensor, Tensor]:
     """The NLL an utterance, inf where infeasible, and its gradient (empty when it is not needed)."""
+    inputs = log_probs, targets, input_lengths, target_lengths, blank
     if log_probs.numel() == 0:  # torch refuses it
         nll = torch.where(target_lengths > 0, torch.inf, 0.0).to(log_probs)
-        return nll, torch.zeros_like(log_probs) if needs_gradient else log_probs.new_empty(0)
-    inputs = log_probs.transpose(0, 1)
-    nll, log_alpha = torch.ops.aten._ctc_loss.Tensor(inputs, targets, input_lengths, target_lengths, blank)
+        gradient = torch.zeros_like(log_probs, memory_format=torch.contiguous_format) if needs_gradient else None
+    elif log_probs.device.type == "cpu" and kernels.available():
+        nll, gradient = _by_kernel(*inputs, needs_gradient)
+    else:
+        nll, gradient = _by_torch(*inputs, needs_gradient)
+    return nll, log_probs.new_empty(0) if gradient is None else gradient
+
+
+def _by_kernel(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor,
+    target_lengths: Tensor,
+    blank: int,
+    needs_gradient: bool,
+) -> tuple[Tensor, Tensor | None]:
+    from sonorant.functional.kernels.ctc import ctc
+
+    # a compiled graph comes here without checks, and the kernel would read out of bounds
+    batch_size, max_frames, num_classes = log_probs.shape
+    check_lengths(input_lengths, "input_lengths", max_length=max_frames, min_length=0)
+    check_lengths(target_lengths, "target_lengths", max_length=targets.shape[1], min_length=0)
+    if targets.numel() and not 0 <= int(targets.min()) <= int(targets.max()) < num_classes:
+        raise ValueError(f"targets: ids outside the {num_classes} classes")
+
+    nll = torch.empty(batch_size, dtype=torch.float64)
+    pending = torch.zeros(batch_size, dtype=torch.bool)
+    # the recursion is run to its end for a value alone too: only then is it known whether the numbers' range did
+    gradient = torch.zeros(log_probs.shape if needs_gradient else (0, 1, 1), dtype=log_probs.dtype)
+    inputs = [t.detach().contiguous().numpy() for t in (log_probs, targets, input_lengths, target_lengths)]
+    results = [t.numpy() for t in (pending, nll, gradient)]
+    kernels.run_over_batch(ctc, batch_size, *inputs, blank, *results)
+    if pending.any():
+        rows = pending.nonzero().squeeze(1)
+        lengths = input_lengths[rows], target_lengths[rows]
+        nll[rows], gradient_rows = _by_torch(log_probs[rows].double(), targets[rows], *lengths, blank, needs_gradient)
+        if gradient_rows is not None:
+            gradient[rows] = gradient_rows.to(gradient.dtype)
+    return nll.to(log_probs.dtype), gradient if needs_gradient else None
+
+
+def _by_torch(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor,
+    target_lengths: Tensor,
+    blank: int,
+    needs_gradient: bool,
+) -> tuple[Tensor, Tensor | None]:
+    inputs = log_probs.transpose(0, 1), targets, input_lengths, target_lengths
+    nll, log_alpha = torch.ops.aten._ctc_loss.Tensor(*inputs, blank)
     if not needs_gradient:
-        return nll, log_probs.new_empty(0)
-    gradient = torch.ops.aten._ctc_loss_backward.Tensor(
-        torch.ones_like(nll),
-        inputs,
-        targets,
-        input_lengths,
-        target_lengths,
-        nll,
-        log_alpha,
-        blank,
-        zero_infinity=True,
-    ).transpose(0, 1)
+        return nll, None
+    behind_softmax = torch.ops.aten._ctc_loss_backward.Tensor(
+        torch.ones_like(nll), *inputs, nll, log_alpha, blank, zero_infinity=True
+    )
     # torch's gradient is exp(log_probs) - occupancy, with a log-softmax before it in mind
+    gradient = log_probs.exp().contiguous()
+    torch.sub(behind_softmax.transpose(0, 1), gradient, out=gradient)
     valid = sequence_mask(input_lengths, log_probs.shape[1]) & (nll != torch.inf).unsqueeze(1)
-    valid = valid.unsqueeze(2) & (log_probs != -torch.inf)  # no path visits a class of probability 0
-    gradient = torch.where(valid, gradient - log_probs.exp(), 0.0)
-    return nll, gradient.contiguous()
+    gradient.masked_fill_(~valid.unsqueeze(2), 0.0)
+    return nll, gradient.masked_fill_(log_probs == -torch.inf, 0.0)  # no path visits a class of probability 0
 
 
 @_ctc.register_fake
