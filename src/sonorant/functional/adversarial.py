@@ -59,10 +59,9 @@ def lsgan_discriminator_loss(
     _check_same_number(real_scores, fake_scores, "real_scores", "fake_scores")
     _check_scores(real_scores, length_ratios, "real_scores")
     _check_scores(fake_scores, length_ratios, "fake_scores")
-    num_discriminators = len(real_scores)
-    goals = [1.0] * num_discriminators + [0.0] * num_discriminators
-    values = _mean_squares([*real_scores, *fake_scores], goals, length_ratios)
-    return values.view(2, num_discriminators).sum(0) if reduction == "none" else values.sum()
+    differences = torch.cat([_flattened(real_scores) - 1, _flattened(fake_scores)])
+    values = _mean_squares(differences, [*real_scores, *fake_scores], length_ratios)
+    return values.view(2, -1).sum(0) if reduction == "none" else values.sum()
 
 
 def lsgan_generator_loss(
@@ -103,7 +102,7 @@ def lsgan_generator_loss(
     if not fake_scores:
         raise ValueError("fake_scores: no discriminator")
     _check_scores(fake_scores, length_ratios, "fake_scores")
-    values = _mean_squares(fake_scores, [1.0] * len(fake_scores), length_ratios)
+    values = _mean_squares(_flattened(fake_scores) - 1, fake_scores, length_ratios)
     return values if reduction == "none" else values.sum()
 
 
@@ -193,24 +192,24 @@ def _valid_lengths(tensor: Tensor, length_ratios: Tensor | None, size: int, name
     return ratio_lengths(length_ratios, size)
 
 
-def _mean_squares(scores: Sequence[Tensor], goals: list[float], length_ratios: Tensor | None) -> Tensor:
-    """For each discriminator the mean of ``(scores - goal)^2`` over the valid steps.
+def _flattened(scores: Sequence[Tensor]) -> Tensor:
+    """All discriminators' scores in a row: they are small and many, and what they cost is the number of operations."""
+    return torch.cat([score.to(compute_dtype(score)).flatten() for score in scores])
 
-    The scores are small and many, and what they cost is the number of operations: all are squared as one tensor, and
-    discriminators with equally many steps share a mask.
-    """
-    differences = torch.cat(
-        [(score.to(compute_dtype(score)) - goal).flatten() for score, goal in zip(scores, goals, strict=True)]
-    )
+
+def _mean_squares(differences: Tensor, scores: Sequence[Tensor], length_ratios: Tensor | None) -> Tensor:
+    """For each discriminator the mean square of its flattened differences, over the valid steps of its scores."""
+    sizes = [score.shape[1] for score in scores]
     if length_ratios is not None:
-        lengths = {size: ratio_lengths(length_ratios, size) for size in {score.shape[1] for score in scores}}
-        masks = {size: sequence_mask(lengths[size], size).flatten() for size in lengths}
-        valid = torch.cat([masks[score.shape[1]] for score in scores])
+        of_size = {size: ratio_lengths(length_ratios, size) for size in set(sizes)}
+        lengths = torch.stack([of_size[size] for size in sizes])
+        masks = sequence_mask(lengths.flatten(), max(sizes)).view(len(scores), -1, max(sizes))
+        valid = torch.cat([mask[:, :size].flatten() for mask, size in zip(masks, sizes, strict=True)])
         differences = torch.where(valid, differences, 0.0)
-    sums = [part.sum() for part in differences.square().split([score.numel() for score in scores])]
+    parts = torch.split(differences.square(), [score.numel() for score in scores])
     if length_ratios is None:
-        return torch.stack([total / score.numel() for total, score in zip(sums, scores, strict=True)])
-    return torch.stack(sums) / torch.stack([lengths[score.shape[1]].sum() for score in scores])
+        return torch.stack([part.mean() for part in parts])
+    return torch.stack([part.sum() for part in parts]) / lengths.sum(1)
 
 
 @torch.library.custom_op("sonorant::feature_distance", mutates_args=())
