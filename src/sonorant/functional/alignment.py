@@ -67,7 +67,8 @@ def attention_binarization_loss(
     if reduction == "none":
         return values
     if reduction == "mean":
-        return values.sum() * num_heads / selected.sum().clamp(min=1)
+        # (the sum of a bool tensor would make an int64 one of its size first)
+        return values.sum() * num_heads / selected.count_nonzero().clamp(min=1)
     return values.sum() if reduction == "sum" else values.mean()
 
 
