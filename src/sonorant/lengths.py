@@ -122,9 +122,10 @@ def ratio_lengths(length_ratios: Float[Tensor, " batch"], size: int) -> Int[Tens
         raise ValueError(f"length_ratios must be floats in (0, 1]; got {length_ratios.dtype}")
     if length_ratios.dim() != 1:
         raise ValueError(f"length_ratios must have shape (batch,); got {tuple(length_ratios.shape)}")
-    if values_are_checkable(length_ratios):
-        wrong = ~((length_ratios > 0) & (length_ratios <= 1))
-        if wrong.any():
+    if values_are_checkable(length_ratios) and length_ratios.numel():
+        smallest, largest = length_ratios.aminmax()  # NaN where there is one
+        if not (smallest > 0 and largest <= 1):
+            wrong = ~((length_ratios > 0) & (length_ratios <= 1))
             index = int(wrong.nonzero()[0])
             raise ValueError(f"length_ratios[{index}] is {float(length_ratios[index])}; it must be in (0, 1]")
     ratios = length_ratios.detach()

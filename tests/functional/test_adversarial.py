@@ -81,6 +81,21 @@ def test_one_value_a_discriminator() -> None:
         lsgan_generator_loss(scores, reduction="mean")  # type: ignore[arg-type]
 
 
+def test_batches_of_real_and_fake_may_differ() -> None:
+    real, fake = [torch.full((1, 2), 0.5), torch.zeros(3, 3)], [torch.full((2, 4), 2.0), torch.ones(1, 1)]
+    assert lsgan_discriminator_loss(real, fake, reduction="none").tolist() == [4.25, 2.0]
+
+
+def test_gradients_of_gradients_of_scores() -> None:
+    scores = [torch.randn(2, size, dtype=torch.float64, requires_grad=True) for size in (3, 5, 3)]
+    ratios = torch.tensor([1.0, 0.6])
+
+    def loss(*fake: torch.Tensor) -> torch.Tensor:
+        return lsgan_generator_loss(fake, length_ratios=ratios).square()
+
+    assert torch.autograd.gradgradcheck(loss, scores)
+
+
 def test_real_maps_get_no_gradient(maps) -> None:
     real, fake = maps
     leaves = [m.requires_grad_() for row in (*real, *fake) for m in row]

@@ -57,12 +57,11 @@ def lsgan_discriminator_loss(
     """
     check_reduction(reduction, ("none", "sum"))
     _check_same_number(real_scores, fake_scores, "real_scores", "fake_scores")
-    values = [
-        _mean_square(real, 1.0, length_ratios, f"real_scores[{index}]")
-        + _mean_square(fake, 0.0, length_ratios, f"fake_scores[{index}]")
-        for index, (real, fake) in enumerate(zip(real_scores, fake_scores, strict=True))
-    ]
-    return _reduce(values, reduction)
+    _check_scores(real_scores, length_ratios, "real_scores")
+    _check_scores(fake_scores, length_ratios, "fake_scores")
+    differences = torch.cat([_flattened(real_scores) - 1, _flattened(fake_scores)])
+    values = _mean_squares(differences, [*real_scores, *fake_scores], length_ratios)
+    return values.view(2, -1).sum(0) if reduction == "none" else values.sum()
 
 
 def lsgan_generator_loss(
@@ -102,8 +101,9 @@ def lsgan_generator_loss(
     check_reduction(reduction, ("none", "sum"))
     if not fake_scores:
         raise ValueError("fake_scores: no discriminator")
-    values = [_mean_square(fake, 1.0, length_ratios, f"fake_scores[{index}]") for index, fake in enumerate(fake_scores)]
-    return _reduce(values, reduction)
+    _check_scores(fake_scores, length_ratios, "fake_scores")
+    values = _mean_squares(_flattened(fake_scores) - 1, fake_scores, length_ratios)
+    return values if reduction == "none" else values.sum()
 
 
 def feature_matching_loss(
@@ -172,28 +172,44 @@ def _check_same_number(real: Sequence[object], fake: Sequence[object], real_name
         raise ValueError(f"{fake_name} is empty")
 
 
+def _check_scores(scores: Sequence[Tensor], length_ratios: Tensor | None, name: str) -> None:
+    for index, score in enumerate(scores):
+        if score.dim() != 2:
+            raise ValueError(f"{name}[{index}] must have shape (batch, time); got {tuple(score.shape)}")
+        if length_ratios is not None:
+            _check_ratios_fit(length_ratios, score, f"{name}[{index}]")
+
+
+def _check_ratios_fit(length_ratios: Tensor, tensor: Tensor, name: str) -> None:
+    if length_ratios.shape != tensor.shape[:1]:
+        raise ValueError(f"length_ratios has shape {tuple(length_ratios.shape)} for {name} of {tuple(tensor.shape)}")
+
+
 def _valid_lengths(tensor: Tensor, length_ratios: Tensor | None, size: int, name: str) -> Tensor:
     if length_ratios is None:
         return torch.full(tensor.shape[:1], size, device=tensor.device)
-    if length_ratios.shape != tensor.shape[:1]:
-        raise ValueError(f"length_ratios has shape {tuple(length_ratios.shape)} for {name} of {tuple(tensor.shape)}")
+    _check_ratios_fit(length_ratios, tensor, name)
     return ratio_lengths(length_ratios, size)
 
 
-def _mean_square(scores: Tensor, goal: float, length_ratios: Tensor | None, name: str) -> Tensor:
-    """The mean of ``(scores - goal)^2`` over the valid steps."""
-    if scores.dim() != 2:
-        raise ValueError(f"{name} must have shape (batch, time); got {tuple(scores.shape)}")
-    lengths = _valid_lengths(scores, length_ratios, scores.shape[1], name)
-    difference = scores.to(compute_dtype(scores)) - goal
+def _flattened(scores: Sequence[Tensor]) -> Tensor:
+    """All discriminators' scores in a row: they are small and many, and what they cost is the number of operations."""
+    return torch.cat([score.to(compute_dtype(score)).flatten() for score in scores])
+
+
+def _mean_squares(differences: Tensor, scores: Sequence[Tensor], length_ratios: Tensor | None) -> Tensor:
+    """For each discriminator the mean square of its flattened differences, over the valid steps of its scores."""
+    sizes = [score.shape[1] for score in scores]
     if length_ratios is not None:
-        difference = torch.where(sequence_mask(lengths, scores.shape[1]), difference, 0.0)
-    return difference.square().sum() / lengths.sum()
-
-
-def _reduce(values: list[Tensor], reduction: ScoreReduction) -> Tensor:
-    stacked = torch.stack(values)
-    return stacked if reduction == "none" else stacked.sum()
+        of_size = {size: ratio_lengths(length_ratios, size) for size in set(sizes)}
+        lengths = torch.stack([of_size[size] for size in sizes])
+        masks = sequence_mask(lengths.flatten(), max(sizes)).view(len(scores), -1, max(sizes))
+        valid = torch.cat([mask[:, :size].flatten() for mask, size in zip(masks, sizes, strict=True)])
+        differences = torch.where(valid, differences, 0.0)
+    parts = torch.split(differences.square(), [score.numel() for score in scores])
+    if length_ratios is None:
+        return torch.stack([part.mean() for part in parts])
+    return torch.stack([part.sum() for part in parts]) / lengths.sum(1)
 
 
 @torch.library.custom_op("sonorant::feature_distance", mutates_args=())

@@ -67,7 +67,8 @@ def attention_binarization_loss(
     if reduction == "none":
         return values
     if reduction == "mean":
-        return values.sum() * num_heads / selected.sum().clamp(min=1)
+        # (the sum of a bool tensor would make an int64 one of its size first)
+        return values.sum() * num_heads / selected.count_nonzero().clamp(min=1)
     return values.sum() if reduction == "sum" else values.mean()
 
 
@@ -149,8 +150,32 @@ def beta_binomial_prior(
     check_lengths(key_lengths, "key_lengths", batch_size=query_lengths.shape[0], max_length=max_key_length)
     max_queries = int(query_lengths.max()) if max_query_length is None else max_query_length
     max_keys = int(key_lengths.max()) if max_key_length is None else max_key_length
+    key_mask = sequence_mask(key_lengths, max_keys).unsqueeze(1)
+    query_mask = sequence_mask(query_lengths, max_queries).unsqueeze(2)
+    prior = key_mask.new_empty(
+        (len(key_lengths), max_queries, max_keys), dtype=torch.get_default_dtype() if dtype is None else dtype
+    )
     rows = torch.arange(1, max_queries + 1, device=key_lengths.device, dtype=torch.float64).unsqueeze(1)
-    keys = torch.arange(max_keys - 1, device=key_lengths.device, dtype=torch.float64)
+    # some rows at a time, so that the logarithms in float64 take no memory to speak of beside the result
+    step = max_queries if torch.compiler.is_compiling() else _rows_at_a_time(prior)
+    chunks = torch.split(rows, step), torch.split(query_mask, step, 1), torch.split(prior, step, 1)
+    for some_rows, row_mask, some_prior in zip(*chunks, strict=True):
+        log_prior = _log_beta_binomial(some_rows, query_lengths, key_lengths, scaling, max_keys)
+        some_prior.copy_(log_prior.exp_().masked_fill_(~(row_mask & key_mask), 0.0))
+    return prior
+
+
+def _rows_at_a_time(prior: Tensor) -> int:
+    """So many that a temporary stays in a CPU's cache; on other devices few large steps are better."""
+    num_cells = 2**15 if prior.device.type == "cpu" else 2**22
+    return max(num_cells // max(prior.shape[0] * prior.shape[2], 1), 1)
+
+
+def _log_beta_binomial(
+    rows: Tensor, query_lengths: Tensor, key_lengths: Tensor, scaling: float, max_keys: int
+) -> Tensor:
+    """The logarithm of the prior in ``rows (row, 1)``, counted from 1: ``(batch, row, key)``, anything in padding."""
+    keys = torch.arange(max_keys, device=rows.device, dtype=torch.float64)
     num_rows, last_key = query_lengths.double().view(-1, 1, 1), key_lengths.double().view(-1, 1, 1) - 1
     # in padding some numbers would be out of range; clamped, they give values that the mask leaves out
     alpha, beta = scaling * rows, scaling * (num_rows + 1 - rows).clamp(min=1)
@@ -160,9 +185,8 @@ def beta_binomial_prior(
         + torch.lgamma(alpha + beta)
         - torch.lgamma(beta)
     )
-    # each probability from the one before it: P(k + 1) / P(k) = (n - k) (k + alpha) / ((k + 1) (n - k - 1 + beta))
-    ratios = (keys + alpha) / ((last_key - keys - 1).clamp(min=0) + beta)
-    ratios *= (last_key - keys).clamp(min=1) / (keys + 1)
-    log_prior = torch.cat([first, ratios.log_().cumsum_(2).add_(first)], 2)
-    mask = sequence_mask(query_lengths, max_queries).unsqueeze(2) & sequence_mask(key_lengths, max_keys).unsqueeze(1)
-    return torch.where(mask, log_prior.exp_(), 0.0).to(torch.get_default_dtype() if dtype is None else dtype)
+    # each probability from the one before it: P(k) / P(k - 1) = (n - k + 1) (k - 1 + alpha) / (k (n - k + beta))
+    ratios = (keys - 1 + alpha) / ((last_key - keys).clamp(min=0) + beta)
+    ratios *= (last_key - keys + 1).clamp(min=1) / keys
+    ratios.log_()[:, :, :1] = first  # key 0 has none before it
+    return ratios.cumsum_(2)

@@ -75,7 +75,7 @@ def flow_nll(
     if log_dets:
         volume = volume + num_frames * torch.stack([log_det.to(dtype) for log_det in log_dets]).sum()
     # last, so that the backward pass begins with it and frees what it saved
-    prior = sum_of_squares(z.to(dtype), mask.unsqueeze(2)) / (2 * sigma**2)
+    prior = sum_of_squares(z.to(dtype), None, mask.unsqueeze(2)) / (2 * sigma**2)
     constant = math.log(math.sqrt(2 * math.pi) * sigma) if include_constant else 0.0
     return FlowNll((prior - volume) / num_elements + constant, prior / num_elements + constant)
 

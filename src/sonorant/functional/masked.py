@@ -14,14 +14,14 @@ from torch.nn import functional as F
 __all__ = ["sum_of_absolutes", "sum_of_bce_with_logits", "sum_of_squares"]
 
 
-def sum_of_squares(x: Tensor, valid: Tensor) -> Tensor:
-    """Sum of ``x * x`` over valid elements."""
-    return _apply(_SumOfSquares, x, valid)
+def sum_of_squares(x: Tensor, y: Tensor | None, valid: Tensor) -> Tensor:
+    """Sum of ``(x - y) ** 2`` over valid elements; without ``y``, of ``x ** 2``."""
+    return _apply(_SumOfSquares, x, y, valid)
 
 
-def sum_of_absolutes(x: Tensor, valid: Tensor) -> Tensor:
-    """Sum of ``|x|`` over valid elements."""
-    return _apply(_SumOfAbsolutes, x, valid)
+def sum_of_absolutes(x: Tensor, y: Tensor, valid: Tensor) -> Tensor:
+    """Sum of ``|x - y|`` over valid elements."""
+    return _apply(_SumOfAbsolutes, x, y, valid)
 
 
 def sum_of_bce_with_logits(logits: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
@@ -29,39 +29,47 @@ def sum_of_bce_with_logits(logits: Tensor, labels: Tensor, valid: Tensor) -> Ten
     return _apply(_SumOfBceWithLogits, logits, labels, valid)
 
 
-def _apply(function: type[torch.autograd.Function], *arguments: Tensor) -> Tensor:
+def _apply(function: type[torch.autograd.Function], *arguments: Tensor | None) -> Tensor:
     result: Tensor = function.apply(*arguments)  # type: ignore[no-untyped-call]
     return result
 
 
+def _masked_difference(x: Tensor, y: Tensor | None, valid: Tensor) -> Tensor:
+    if y is None:
+        return torch.where(valid, x, 0.0)
+    return (x - y).masked_fill_(~valid, 0.0)  # in place: no second temporary
+
+
 class _SumOfSquares(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, valid: Tensor) -> Tensor:
-        masked = torch.where(valid, x, 0.0)
-        ctx.save_for_backward(x, valid, masked)
-        return masked.square().sum()
+    def forward(ctx: Any, x: Tensor, y: Tensor | None, valid: Tensor) -> Tensor:
+        difference = _masked_difference(x, y, valid)
+        ctx.save_for_backward(x, y, valid, difference)
+        return difference.square().sum()
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        x, valid, masked = ctx.saved_tensors
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None]:
+        x, y, valid, difference = ctx.saved_tensors
         if torch.is_grad_enabled():
-            masked = torch.where(valid, x, 0.0)
-        return masked * (2 * grad), None
+            difference = _masked_difference(x, y, valid)
+        gradient = difference * (2 * grad)
+        return gradient, -gradient if ctx.needs_input_grad[1] else None, None
 
 
 class _SumOfAbsolutes(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, valid: Tensor) -> Tensor:
-        masked = torch.where(valid, x, 0.0)
-        ctx.save_for_backward(x, valid, masked)
-        return masked.abs().sum()
+    def forward(ctx: Any, x: Tensor, y: Tensor, valid: Tensor) -> Tensor:
+        difference = _masked_difference(x, y, valid)
+        ctx.save_for_backward(x, y, valid, difference)
+        return difference.abs().sum()
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        x, valid, masked = ctx.saved_tensors
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None]:
+        x, y, valid, difference = ctx.saved_tensors
         if torch.is_grad_enabled():
-            masked = torch.where(valid, x, 0.0)
-        return masked.sign().mul_(grad), None
+            difference = _masked_difference(x, y, valid)
+        gradient = difference.sign().mul_(grad)
+        return gradient, -gradient if ctx.needs_input_grad[1] else None, None
 
 
 class _SumOfBceWithLogits(torch.autograd.Function):

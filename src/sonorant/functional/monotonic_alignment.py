@@ -113,12 +113,12 @@ def _search_arguments(
 
 @torch.library.custom_op("sonorant::monotonic_alignment_search", mutates_args=())
 def _monotonic_alignment_search(scores: Tensor, query_lengths: Tensor, key_lengths: Tensor) -> Tensor:
-    path = torch.zeros_like(scores, memory_format=torch.contiguous_format)
+    path = torch.empty_like(scores, memory_format=torch.contiguous_format)
     if scores.device.type == "cpu" and kernels.available():
         _by_kernel(scores, query_lengths, key_lengths, path)
         return path
     keys, valid = _by_frame(scores, query_lengths, key_lengths)
-    return path.scatter_(2, keys.unsqueeze(2), valid.to(path.dtype).unsqueeze(2))
+    return path.zero_().scatter_(2, keys.unsqueeze(2), valid.to(path.dtype).unsqueeze(2))
 
 
 @torch.library.custom_op("sonorant::monotonic_alignment_durations", mutates_args=())

@@ -55,10 +55,9 @@ def masked_l1_loss(
     """
     valid = _valid(prediction, target, lengths, mask, reduction)
     prediction, target = _in_common_dtype(prediction, target)
-    difference = prediction - target
     if reduction == "none":
-        return torch.where(valid, difference, 0.0).abs()
-    return _divide(sum_of_absolutes(difference, valid), prediction, valid, reduction)
+        return torch.where(valid, prediction - target, 0.0).abs()
+    return _divide(sum_of_absolutes(prediction, target, valid), prediction, valid, reduction)
 
 
 def masked_mse_loss(
@@ -100,10 +99,9 @@ def masked_mse_loss(
     """
     valid = _valid(prediction, target, lengths, mask, reduction)
     prediction, target = _in_common_dtype(prediction, target)
-    difference = prediction - target
     if reduction == "none":
-        return torch.where(valid, difference, 0.0).square()
-    return _divide(sum_of_squares(difference, valid), prediction, valid, reduction)
+        return torch.where(valid, prediction - target, 0.0).square()
+    return _divide(sum_of_squares(prediction, target, valid), prediction, valid, reduction)
 
 
 def masked_bce_with_logits_loss(
@@ -179,5 +177,5 @@ def _in_common_dtype(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor
 def _divide(total: Tensor, prediction: Tensor, valid: Tensor, reduction: Reduction) -> Tensor:
     if reduction == "mean":
         repeats = 1 if valid.shape[2] == prediction.shape[2] else prediction.shape[2]
-        return total / (valid.sum() * repeats).clamp(min=1)
+        return total / (valid.count_nonzero() * repeats).clamp(min=1)
     return total / max(len(prediction), 1) if reduction == "batchmean" else total

@@ -147,7 +147,8 @@ def invariance_loss(a: Float[Tensor, "number dim"], b: Float[Tensor, "number dim
     if a.shape != b.shape:
         raise ValueError(f"a and b must have the same shape; got {tuple(a.shape)} and {tuple(b.shape)}")
     dtype = torch.promote_types(compute_dtype(a), compute_dtype(b))
-    return F.mse_loss(a.to(dtype), b.to(dtype), reduction="sum") / max(a.numel(), 1)
+    reduction = "mean" if a.numel() else "sum"  # the mean of nothing would be NaN
+    return F.mse_loss(a.to(dtype), b.to(dtype), reduction=reduction)
 
 
 def _check_matrix(x: Tensor, name: str) -> None:

@@ -37,7 +37,7 @@ def _search(scores, num_queries, num_keys, best, advanced):
 
 @kernel
 def monotonic_alignment(start, stop, scores, query_lengths, key_lengths, durations, path):
-    """Durations and, where it has as many queries as ``scores``, the ``path`` of 0 and 1 (zeros when called).
+    """Durations and, where it has as many queries as ``scores``, the ``path`` of 0 and 1.
 
     An utterance with fewer frames than keys has no path: its durations are 0.
     """
@@ -47,6 +47,7 @@ def monotonic_alignment(start, stop, scores, query_lengths, key_lengths, duratio
     for b in range(start, stop):
         num_queries, num_keys = query_lengths[b], key_lengths[b]
         durations[b] = 0
+        path[b] = 0  # here and not for the whole batch before, so that it still is in the cache below
         if num_queries < num_keys:
             continue
         _search(scores[b], num_queries, num_keys, best, advanced)
