@@ -3,7 +3,10 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +14,7 @@ from sonorant import __version__
 from sonorant.recipes import RECIPES, load_recipe
 
 if TYPE_CHECKING:
+    from sonorant.data.manifest import Fault
     from sonorant.inference import Recognizer
 
 __all__ = ["main"]
@@ -62,9 +66,7 @@ def _parser() -> argparse.ArgumentParser:
 
     evaluate = verbs.add_parser("evaluate", help="count a model's errors")
     evaluate.add_argument("model", type=Path, metavar="DIR", help="a run directory or a model folder")
-    evaluate.add_argument(
-        "--data", type=Path, metavar="TABLE", help="path<TAB>text lines (default: the recipe's test set)"
-    )
+    evaluate.add_argument("--data", type=Path, metavar="TABLE", help="a corpus (default: the recipe's test set)")
     evaluate.add_argument("--batch-size", type=int, default=16, metavar="N", help="recordings at once (default: 16)")
     evaluate.add_argument("--json", action="store_true", help="print JSON")
     evaluate.set_defaults(run=_evaluate)
@@ -74,7 +76,34 @@ def _parser() -> argparse.ArgumentParser:
     transcribe.add_argument("files", nargs="+", metavar="FILE", help="recordings; - reads their paths from stdin")
     transcribe.add_argument("--decoder", choices=("wfst", "greedy"), default="wfst", help="(default: wfst)")
     transcribe.set_defaults(run=_transcribe)
+
+    data = verbs.add_parser("data", help="look after recordings and transcripts").add_subparsers(
+        dest="data_verb", required=True, metavar="VERB"
+    )
+    _add_check(data.add_parser("check", help="list everything that is wrong with a corpus"))
     return parser
+
+
+def _add_check(check: argparse.ArgumentParser) -> None:
+    check.description = "List all faults of a corpus with file and line. The exit status is 1 if there are errors."
+    check.add_argument(
+        "table", type=Path, metavar="TABLE", help="path<TAB>text lines, metadata.csv, a Kaldi folder, lhotse's jsonl"
+    )
+    check.add_argument("--sample-rate", type=int, metavar="HZ", help="the rate that is needed (default: any)")
+    check.add_argument("--resample", action="store_true", help="other rates will do")
+    check.add_argument("--mix-channels", action="store_true", help="recordings with several channels will do")
+    check.add_argument("--min-duration", type=float, default=0.0, metavar="S", help="in seconds (default: 0)")
+    check.add_argument("--max-duration", type=float, default=30.0, metavar="S", help="in seconds (default: 30)")
+    vocabulary = check.add_mutually_exclusive_group()
+    vocabulary.add_argument("--characters", metavar="SET", help="those that transcripts may hold, or a file of them")
+    vocabulary.add_argument("--lexicon", type=Path, metavar="FILE", help="word symbol symbol ... lines")
+    check.add_argument(
+        "--frames-per-second", type=float, default=100.0, metavar="N", help="that the model emits (default: 100)"
+    )
+    check.add_argument("--shrink", type=int, default=0, metavar="N", help="frames that its context takes (default: 0)")
+    check.add_argument("--jobs", type=int, metavar="N", help="threads (default: one for each core)")
+    check.add_argument("--json", action="store_true", help="print JSON")
+    check.set_defaults(run=_check)
 
 
 def _train(options: argparse.Namespace, rest: list[str]) -> int:
@@ -96,7 +125,7 @@ def _train(options: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _evaluate(options: argparse.Namespace, rest: list[str]) -> int:
-    from sonorant.data.manifest import read_table
+    from sonorant.data.corpus import read_corpus
     from sonorant.inference import load
     from sonorant.inference.evaluation import evaluate
 
@@ -104,7 +133,7 @@ def _evaluate(options: argparse.Namespace, rest: list[str]) -> int:
     if options.data is None and recognizer.recipe is None:
         raise ValueError(f"{options.model}: the model names no recipe whose test set could be used; give --data TABLE")
     if options.data is not None:
-        utterances = read_table(options.data)
+        utterances = read_corpus(options.data)
     else:
         utterances = load_recipe(str(recognizer.recipe)).test_set()
     rates = evaluate(recognizer, utterances, batch_size=options.batch_size).summary()
@@ -142,6 +171,65 @@ def _paths(files: list[str]) -> Iterator[str]:
             yield from (line.rstrip("\r\n") for line in sys.stdin if line.strip())
         else:
             yield file
+
+
+def _check(options: argparse.Namespace, rest: list[str]) -> int:
+    from sonorant.data.check import Requirements, check_corpus
+    from sonorant.data.corpus import scan_corpus
+    from sonorant.progress import progress_bar
+
+    requirements = Requirements(
+        sample_rate=options.sample_rate,
+        allow_resampling=options.resample,
+        mix_channels=options.mix_channels,
+        min_duration=options.min_duration,
+        max_duration=options.max_duration,
+        encode=_encoder(options.characters, options.lexicon),
+        num_frames=lambda samples, rate: max(0, int(samples / rate * options.frames_per_second) - options.shrink),
+    )
+    corpus = scan_corpus(options.table)
+    with progress_bar("checking", len(corpus.utterances)) as progress:
+        found = check_corpus(corpus.utterances, requirements, jobs=options.jobs, progress=progress)
+    faults = corpus.faults + found
+    if options.json:
+        listed = [asdict(fault) | {"is_error": fault.is_error} for fault in faults]
+        print(json.dumps({"utterances": len(corpus.utterances), "faults": listed}, indent=2))
+    else:
+        _print_faults(faults, len(corpus.utterances))
+    return int(any(fault.is_error for fault in faults))
+
+
+def _encoder(characters: str | None, lexicon_file: Path | None) -> Callable[[Sequence[str]], list[int]]:
+    """From words to labels: a lexicon's symbols, else characters with the spaces between words; any, if none given."""
+    from sonorant.text import Lexicon, SymbolTable
+
+    if lexicon_file is not None:
+        lexicon = Lexicon.read(lexicon_file)
+        prons = [pron for prons in lexicon.entries.values() for pron in prons]
+        symbols = SymbolTable(dict.fromkeys(symbol for pron in prons for symbol in pron))
+        return lambda words: symbols.encode(lexicon.spell(words))
+    if characters is not None and Path(characters).is_file():
+        characters = Path(characters).read_text(encoding="utf-8-sig")
+    known = characters and set(unicodedata.normalize("NFC", characters)) | {" "}
+
+    def encode(words: Sequence[str]) -> list[int]:
+        text = " ".join(words)
+        unknown = [sign for sign in dict.fromkeys(text) if known and sign not in known]
+        if unknown:
+            raise ValueError(f"characters that are not allowed: {', '.join(map(repr, unknown))}")
+        return [ord(sign) for sign in text]
+
+    return encode
+
+
+def _print_faults(faults: Sequence["Fault"], num_utterances: int) -> None:
+    for fault in faults:
+        print(f"{fault.source}: {'error' if fault.is_error else 'warning'}: {fault.message}")
+    counts = Counter((fault.is_error, fault.kind) for fault in faults)
+    errors = sum(number for (is_error, _), number in counts.items() if is_error)
+    print(f"{num_utterances} utterances, {errors} errors, {len(faults) - errors} warnings")
+    for (is_error, kind), number in sorted(counts.items(), reverse=True):
+        print(f"  {'error' if is_error else 'warning':7} {kind:24} {number:7}")
 
 
 def _print_rates(rates: dict[str, dict[str, Any]]) -> None:

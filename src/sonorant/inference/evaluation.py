@@ -60,7 +60,7 @@ def evaluate(recognizer: Recognizer, utterances: Sequence[Utterance], *, batch_s
     for start in range(0, len(utterances), batch_size):
         batch = utterances[start : start + batch_size]
         targets = pad_sequences([_target(recognizer, utterance) for utterance in batch])
-        log_probs = recognizer.log_probs([recognizer.extract(utterance.path) for utterance in batch])
+        log_probs = recognizer.log_probs([recognizer.extract(utterance) for utterance in batch])
         blank = recognizer.symbols.blank
         with torch.inference_mode():
             loss = ctc_loss(
@@ -78,4 +78,4 @@ def _target(recognizer: Recognizer, utterance: Utterance) -> torch.Tensor:
     try:
         return recognizer.target(utterance.words)
     except ValueError as error:
-        raise ValueError(f"{utterance.path}: {error}") from error
+        raise ValueError(f"{utterance.source or utterance.path}: {error}") from error

@@ -10,8 +10,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sonorant.data.audio import AudioError, Samples, check_samples, load_audio
+from sonorant.data.audio import AudioError, Samples, check_samples
 from sonorant.data.features import Fbank, FbankConfig
+from sonorant.data.manifest import Utterance
 from sonorant.decoding.ctc import ctc_greedy_decode
 from sonorant.decoding.wfst import WfstDecoder
 from sonorant.export.model_folder import ModelFolder, ModelFolderError, write_model_folder
@@ -70,12 +71,16 @@ class Recognizer:
         return WfstDecoder(self.symbols, self.lexicon, self.arpa, silence=self.silence)
 
     def transcribe(
-        self, audio: str | Path | npt.ArrayLike, sample_rate: int | None = None, *, decoder: DecoderName = "wfst"
+        self,
+        audio: str | Path | Utterance | npt.ArrayLike,
+        sample_rate: int | None = None,
+        *,
+        decoder: DecoderName = "wfst",
     ) -> str:
         """The words of one recording.
 
         Args:
-            audio: a file, or samples ``(samples,)`` in [-1, 1].
+            audio: a file, an utterance of a corpus, or samples ``(samples,)`` in [-1, 1].
             sample_rate: of the samples, in Hz; must be the model's. A file knows its own.
             decoder: ``"wfst"`` (lexicon and language model) or ``"greedy"``.
 
@@ -89,16 +94,23 @@ class Recognizer:
         log_probs = self.log_probs([self.extract(audio, sample_rate)])
         return " ".join(self.decode(log_probs, decoder)[0])
 
-    def extract(self, audio: str | Path | npt.ArrayLike, sample_rate: int | None = None) -> Tensor:
+    def extract(self, audio: str | Path | Utterance | npt.ArrayLike, sample_rate: int | None = None) -> Tensor:
         """The features of one recording, float32 ``(frames, n_mels)``; see :meth:`transcribe` for the arguments."""
         needed = self.fbank.config.sample_rate
         if isinstance(audio, str | Path):
-            name, samples = str(audio), load_audio(audio, needed).samples
+            audio = Utterance(str(audio), Path(audio), "")
+        if isinstance(audio, Utterance):
+            name, samples = str(audio.path), audio.load_audio(needed).samples
         else:
             name, samples = "audio", check_samples(audio, "audio")
             if sample_rate != needed:
                 raise AudioError(f"audio: sample_rate is {sample_rate}; the model needs {needed} Hz")
         return self._checked_features(name, samples)
+
+    def num_frames(self, num_samples: int) -> int:
+        """Output frames of the model for a recording of so many samples."""
+        frames = torch.tensor([self.fbank.num_frames(num_samples)])
+        return int(self.model.encoder.output_lengths(frames)[0])
 
     def log_probs(self, features: Sequence[Tensor]) -> Padded:
         """Log probabilities of a batch of utterances.

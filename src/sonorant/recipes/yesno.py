@@ -13,9 +13,10 @@ from typing import Any
 
 import torch
 
-from sonorant.data.audio import change_speed, load_audio
+from sonorant.data.audio import change_speed
 from sonorant.data.batching import BucketBatchSampler, StatefulLoader
-from sonorant.data.ctc import CtcDataset, CtcExample, check_examples, collate_ctc
+from sonorant.data.check import Requirements, check_corpus, without_faults
+from sonorant.data.ctc import CtcDataset, CtcExample, collate_ctc
 from sonorant.data.features import FbankConfig
 from sonorant.data.manifest import Utterance
 from sonorant.data.yesno import LEXICON, SILENCE, load_yesno
@@ -100,8 +101,13 @@ def fit_recognizer(config: Config, utterances: Sequence[Utterance], run: Path) -
         silence=SILENCE,
         recipe="yesno",
     )
+    requirements = Requirements(
+        sample_rate=config.features.sample_rate,
+        encode=lambda words: recognizer.target(words).tolist(),
+        num_frames=lambda samples, _: recognizer.num_frames(int(samples / max(config.speeds))),
+    )
+    utterances = without_faults(utterances, check_corpus(utterances, requirements), skip_bad=False)
     examples = _examples(recognizer, utterances, config.speeds)
-    check_examples(examples, model.encoder.output_lengths)
 
     def make_loader(rank: int, num_ranks: int) -> StatefulLoader:
         sampler = BucketBatchSampler(
@@ -125,7 +131,7 @@ def fit_recognizer(config: Config, utterances: Sequence[Utterance], run: Path) -
 def _examples(recognizer: Recognizer, utterances: Sequence[Utterance], speeds: Sequence[float]) -> list[CtcExample]:
     examples = []
     for utterance in utterances:
-        samples = load_audio(utterance.path, recognizer.fbank.config.sample_rate).samples
+        samples = utterance.load_audio(recognizer.fbank.config.sample_rate).samples
         target = recognizer.target(utterance.words)
         for speed in speeds:
             name = utterance.id if speed == 1 else f"{utterance.id} at speed {speed:g}"

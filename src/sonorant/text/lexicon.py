@@ -1,5 +1,6 @@
 """Words and the symbols they are made of."""
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -42,13 +43,14 @@ class Lexicon:
             separator: a symbol put before, between and after the words, such as silence.
 
         Raises:
-            ValueError: a word that is not in the lexicon.
+            ValueError: words that are not in the lexicon (all of them named).
         """
         between = [] if separator is None else [separator]
+        unknown = [word for word in dict.fromkeys(words) if word not in self.entries]
+        if unknown:
+            raise ValueError(f"word {', '.join(map(repr, unknown))} is not in the lexicon")
         symbols = list(between)
         for word in words:
-            if word not in self.entries:
-                raise ValueError(f"word {word!r} is not in the lexicon")
             symbols += self.entries[word][0] + between
         return symbols
 
@@ -58,14 +60,18 @@ class Lexicon:
 
     @classmethod
     def read(cls, path: Path) -> "Lexicon":
-        """Read a file of :meth:`to_text` lines.
+        """Read a file of :meth:`to_text` lines: UTF-8 with or without byte order mark, brought to Unicode NFC.
 
         Raises:
             ValueError: a word without symbols (naming the line).
         """
         entries: dict[str, list[list[str]]] = {}
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-            word, *symbols = line.split()
+        text = unicodedata.normalize("NFC", path.read_text(encoding="utf-8-sig"))
+        for number, line in enumerate(text.split("\n"), start=1):
+            fields = [field for field in line.rstrip("\r").replace("\t", " ").split(" ") if field]
+            if not fields:
+                continue
+            word, *symbols = fields
             if not symbols:
                 raise ValueError(f"{path}:{number}: {word!r} has no pronunciation")
             entries.setdefault(word, []).append(symbols)
