@@ -80,9 +80,101 @@ def test_evaluates_a_table(model: str, write_wav: Write, tmp_path: Path, capsys:
     assert "95 % interval" in capsys.readouterr().out
 
 
+def test_evaluates_stretches_of_a_kaldi_folder(model: str, write_wav: Write, tmp_path: Path, capsys: Capture) -> None:
+    write_wav("a.wav", seconds=2)
+    (tmp_path / "wav.scp").write_text("r a.wav\n")
+    (tmp_path / "segments").write_text("a r 0 1\nb r 1 2\n")
+    (tmp_path / "text").write_text("a YES\nb NO NO\n")
+    assert main(["evaluate", model, "--data", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["wfst"]["words"] == 3
+
+
+@pytest.fixture
+def table(write_wav: Write, tmp_path: Path) -> str:
+    """Of four lines, the first is good."""
+    write_wav("good.wav")
+    write_wav("fast.wav", sample_rate=16000)
+    lines = ("good.wav\tYES NO", "fast.wav\tMAYBE  NO", "no tab", "gone.wav\tNO")
+    (tmp_path / "table.tsv").write_text("\n".join(lines))
+    return str(tmp_path / "table.tsv")
+
+
+def test_checking_lists_every_fault_and_counts_them(table: str, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "lexicon.txt").write_text("YES Y EH S\nNO N OW\n")
+    assert main(["data", "check", table, "--sample-rate=8000", f"--lexicon={tmp_path}/lexicon.txt", "--jobs=2"]) == 1
+    assert capsys.readouterr().out.replace(f"{tmp_path}/", "").splitlines() == [
+        "table.tsv:3: error: expected path<TAB>text[<TAB>speaker[<TAB>accent]]; got 'no tab'",
+        "table.tsv:2: warning: fast.wav: the transcript holds several spaces in a row",
+        "table.tsv:2: error: fast.wav: word 'MAYBE' is not in the lexicon",
+        "table.tsv:2: error: fast.wav: the sample rate is 16000 Hz; 8000 Hz is needed (resample it first)",
+        "table.tsv:4: error: gone.wav: no such file",
+        "3 utterances, 4 errors, 1 warnings",
+        "  error   vocabulary                     1",
+        "  error   table                          1",
+        "  error   sample rate                    1",
+        "  error   missing                        1",
+        "  warning odd text                       1",
+    ]
+
+
+def test_a_clean_corpus_and_one_with_warnings_pass(table: str, capsys: Capture) -> None:
+    path = Path(table)
+    path.write_text("good.wav\tYES NO\n")
+    assert main(["data", "check", table]) == 0
+    assert capsys.readouterr().out == "1 utterances, 0 errors, 0 warnings\n"
+    path.write_text("good.wav\tYES  NO\n")
+    assert main(["data", "check", table]) == 0
+    assert "0 errors, 1 warnings" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "kinds"),
+    [
+        ([], []),
+        (["--sample-rate=8000"], ["sample rate"]),
+        (["--sample-rate=8000", "--resample"], []),
+        (["--min-duration=1.5"], ["duration"]),
+        (["--max-duration=0.5"], ["duration"]),
+        (["--frames-per-second=5"], ["too short for its text"]),
+        (["--frames-per-second=6"], []),
+        (["--shrink=95"], ["too short for its text"]),
+        (["--shrink=94"], []),
+        (["--characters=YESNO"], []),
+        (["--characters=YES"], ["vocabulary"]),
+        (["--characters=FILE"], ["vocabulary"]),
+    ],
+)
+def test_what_is_checked_can_be_chosen(
+    options: list[str], kinds: list[str], table: str, tmp_path: Path, capsys: Capture
+) -> None:
+    (tmp_path / "FILE").write_text("Y\nE\nN\nO\n")
+    options = [option.replace("FILE", str(tmp_path / "FILE")) for option in options]
+    Path(table).write_text("fast.wav\tYES NO\n")
+    assert main(["data", "check", table, "--json", *options]) == (1 if kinds else 0)
+    report = json.loads(capsys.readouterr().out)
+    assert report["utterances"] == 1
+    assert [fault["kind"] for fault in report["faults"]] == kinds
+    for fault in report["faults"]:
+        assert fault.keys() == {"source", "id", "kind", "message", "is_error"}
+        assert (fault["source"], fault["id"], fault["is_error"]) == (f"{table}:1", "fast.wav", True)
+
+
+def test_characters_outside_the_vocabulary_are_named(table: str, capsys: Capture) -> None:
+    assert main(["data", "check", table, "--characters=YESNO"]) == 1
+    assert "fast.wav: characters that are not allowed: 'M', 'A', 'B'" in capsys.readouterr().out
+
+
+def test_mixing_channels_can_be_allowed(write_wav: Write, tmp_path: Path) -> None:
+    write_wav("stereo.wav", channels=2)
+    (tmp_path / "t.tsv").write_text("stereo.wav\tYES\n")
+    assert main(["data", "check", str(tmp_path / "t.tsv")]) == 1
+    assert main(["data", "check", str(tmp_path / "t.tsv"), "--mix-channels"]) == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["data", "check", "nowhere.tsv"], "nowhere.tsv: no such table"),
         (["evaluate", "nowhere"], "nowhere: no such folder"),
         (["transcribe", "nowhere", "a.wav"], "nowhere: no such folder"),
         (["train", "maybe"], "no recipe 'maybe'; known are yesno"),
@@ -108,7 +200,9 @@ def test_evaluating_needs_a_table_where_no_recipe_is_known(
     assert "give --data TABLE" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [[], ["evaluate"], ["transcribe", "x"], ["evaluate", "x", "--nonsense"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["data"], ["data", "check"], ["evaluate"], ["transcribe", "x"], ["evaluate", "x", "--nonsense"]]
+)
 def test_wrong_usage_exits_with_2(arguments: list[str], capsys: Capture) -> None:
     with pytest.raises(SystemExit) as caught:
         main(arguments)

@@ -106,3 +106,63 @@ def test_resampling_keeps_a_tone() -> None:
     tone = np.sin(2 * np.pi * 500 * np.arange(16000) / 16000).astype(np.float32)
     expected = np.sin(2 * np.pi * 500 * np.arange(8000) / 8000)
     np.testing.assert_allclose(resample(tone, 16000, 8000)[100:-100], expected[100:-100], atol=1e-3)
+
+
+@pytest.mark.parametrize("extension", ["wav", "flac", "ogg"])
+def test_a_stretch_is_what_the_whole_holds_there(write_wav: Write, extension: str) -> None:
+    subtype = "VORBIS" if extension == "ogg" else "PCM_16"
+    path = write_wav(f"a.{extension}", seconds=2, subtype=subtype)
+    whole, _ = load_audio(path)
+    for start, duration, stretch in (
+        (0.5, 0.25, slice(4000, 6000)),
+        (1.5, None, slice(12000, None)),
+        (0, 1, slice(8000)),
+    ):
+        np.testing.assert_allclose(load_audio(path, start=start, duration=duration).samples, whole[stretch], atol=1e-6)
+
+
+def test_a_stretch_may_end_a_little_late(write_wav: Write) -> None:
+    path = write_wav("a.wav")
+    assert len(load_audio(path, start=0.5, duration=0.59).samples) == 4000
+
+
+@pytest.mark.parametrize(
+    ("start", "duration", "message"),
+    [
+        (0.5, 0.7, r"a\.wav: from 0\.5 s to 1\.2 s is needed, and it ends at 1 s"),
+        (1.0, None, "from 1 s to its end is needed"),
+        (1.0, 0.05, "from 1 s to 1.05 s is needed"),
+        (-0.5, 1.0, "from -0.5 s"),
+        (0.5, 0.0, r"a\.wav: holds 0 samples"),
+    ],
+)
+def test_a_stretch_outside_is_refused(write_wav: Write, start: float, duration: float | None, message: str) -> None:
+    with pytest.raises(AudioError, match=message):
+        load_audio(write_wav("a.wav"), start=start, duration=duration)
+
+
+def test_one_channel_of_several_is_read(write_wav: Write) -> None:
+    path = write_wav("stereo.wav", channels=2)
+    both, _ = soundfile.read(path)
+    np.testing.assert_allclose(load_audio(path, channel=1).samples, both[:, 1], atol=1e-6)
+    with pytest.raises(AudioError, match=r"stereo\.wav: has 2 channels; there is no channel 2"):
+        load_audio(path, channel=2)
+
+
+def test_what_is_too_long_is_refused(write_wav: Write) -> None:
+    path = write_wav("long.wav", seconds=2)
+    with pytest.raises(AudioError, match=r"long\.wav: lasts 2\.00 s; at most 1 s are allowed"):
+        load_audio(path, max_duration=1)
+    assert len(load_audio(path, duration=1, max_duration=1).samples) == 8000
+
+
+@pytest.mark.parametrize("extension", ["flac", "ogg", "mp3"])
+@pytest.mark.parametrize("keep", [0.6, 0.99])
+def test_truncated_compressed_audio_is_refused(write_wav: Write, extension: str, keep: float) -> None:
+    subtype = {"flac": "PCM_16", "ogg": "VORBIS", "mp3": "MPEG_LAYER_III"}[extension]
+    path = write_wav(f"cut.{extension}", seconds=5, subtype=subtype)
+    load_audio(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * keep)])
+    with pytest.raises(AudioError, match=rf"cut\.{extension}: (truncated|not a recording)"):
+        load_audio(path)

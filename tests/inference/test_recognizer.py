@@ -30,6 +30,15 @@ def test_a_file_and_its_samples_give_the_same_text(recognizer: Recognizer, write
         assert recognizer.transcribe(samples, rate, decoder=decoder) == text
 
 
+def test_a_stretch_is_transcribed_like_its_own_samples(recognizer: Recognizer, write_wav: Write) -> None:
+    path = write_wav("a.wav", seconds=2)
+    samples, rate = soundfile.read(path)
+    utterance = Utterance("a", path, "", start=0.5, duration=1.0)
+    assert torch.equal(recognizer.extract(utterance), recognizer.extract(samples[4000:12000], rate))
+    assert recognizer.transcribe(utterance) == recognizer.transcribe(samples[4000:12000], rate)
+    assert recognizer.num_frames(8000) == recognizer.log_probs([recognizer.extract(utterance)]).lengths.item()
+
+
 def test_the_folder_gives_back_the_same_recognizer(recognizer: Recognizer, write_wav: Write, tmp_path: Path) -> None:
     recognizer.save(tmp_path / "model")
     again = sonorant.load(tmp_path)

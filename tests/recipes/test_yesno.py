@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ from safetensors.torch import load_file
 
 import sonorant
 from sonorant.cli import main
+from sonorant.data.manifest import Utterance
 from sonorant.data.yesno import YesnoCorpus
 from sonorant.inference.evaluation import evaluate
+from sonorant.recipes.yesno import Config, fit_recognizer
 from sonorant.tasks.checkpointing import DurableCheckpointIO, latest_checkpoint
 
 SHORT = [
@@ -151,6 +154,22 @@ def test_a_loss_that_is_not_finite_stops_with_step_and_utterances(
     message = capsys.readouterr().err
     assert "step 0: the CTC loss is nan; the batch holds" in message
     assert any(utterance.id in message for utterance in yesno.train)
+
+
+def test_utterances_that_cannot_be_learned_are_all_named(write_wav: Callable[..., Path], tmp_path: Path) -> None:
+    utterances = [
+        Utterance("fine", write_wav("fine.wav", seconds=2), "YES NO"),
+        Utterance("fits as it is", write_wav("slow.wav", seconds=0.3), "NO"),
+        Utterance("fast", write_wav("fast.wav", sample_rate=16000), "NO"),
+        Utterance("other", write_wav("other.wav", seconds=2), "MAYBE"),
+    ]
+    with pytest.raises(ValueError, match="3 utterances cannot be used") as caught:
+        fit_recognizer(Config(), utterances, tmp_path / "run")
+    message = str(caught.value)
+    assert "fits as it is: 0.30 s give 1 frames, and its 3 labels need at least 3" in message
+    assert "fast.wav: the sample rate is 16000 Hz; 8000 Hz is needed" in message
+    assert "other: word 'MAYBE' is not in the lexicon" in message
+    assert "fine" not in message
 
 
 def test_settings_come_from_a_file_and_the_command_line(yesno: YesnoCorpus, tmp_path: Path) -> None:

@@ -57,11 +57,17 @@ def test_lexicon_survives_the_file_and_spells(tmp_path: Path) -> None:
     assert again.spell([], separator="SIL") == ["SIL"]
 
 
+def test_lexicons_are_read_as_other_tools_write_them(tmp_path: Path) -> None:
+    path = tmp_path / "lexicon.txt"
+    path.write_bytes(b"\xef\xbb\xbfa\tx  y\r\n\r\ncafe\xcc\x81\xc2\xa0noir k\r\n")
+    assert Lexicon.read(path).entries == {"a": [["x", "y"]], "caf\u00e9\u00a0noir": [["k"]]}
+
+
 def test_lexicon_faults_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'b' has no pronunciation"):
         Lexicon({"a": [["x"]], "b": []})
-    with pytest.raises(ValueError, match="word 'c' is not in the lexicon"):
-        Lexicon({"a": [["x"]]}).spell(["a", "c"])
+    with pytest.raises(ValueError, match="word 'c', 'd' is not in the lexicon"):
+        Lexicon({"a": [["x"]]}).spell(["a", "c", "d", "c"])
     path = tmp_path / "lexicon.txt"
     path.write_text("a x\nb\n")
     with pytest.raises(ValueError, match=r"lexicon\.txt:2: 'b' has no pronunciation"):

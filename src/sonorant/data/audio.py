@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Audio", "AudioError", "audio_seconds", "change_speed", "check_samples", "load_audio", "resample"]
+__all__ = ["Audio", "AudioError", "change_speed", "check_samples", "load_audio", "resample"]
 
 Samples = npt.NDArray[np.float32]
 _UNKNOWN_SIZES = (0, 0xFFFFFFFF)  # what a stream writes into its header
@@ -46,6 +46,7 @@ def load_audio(
     channel: int | None = None,
     allow_resampling: bool = False,
     mix_channels: bool = False,
+    max_duration: float | None = None,
 ) -> Audio:
     """Read a recording, or a stretch of it, of any format that libsndfile knows.
 
@@ -58,39 +59,33 @@ def load_audio(
         channel: the one to read, counted from 0, of a recording that has several.
         allow_resampling: convert another rate with soxr; it is refused otherwise.
         mix_channels: average the channels of a recording that has several; it is refused otherwise.
+        max_duration: refuse what is longer, in seconds, before it is read.
 
     Returns:
         ``Audio``: float32 samples in [-1, 1], whatever the file's own format, and the rate.
 
     Raises:
         FileNotFoundError: no such file.
-        AudioError: not audio, truncated, without samples, with several channels, at another rate, holding NaN, or
-            shorter than the stretch.
+        AudioError: not audio, truncated, without samples, with several channels, at another rate, too long, holding
+            NaN, or shorter than the stretch.
     """
     path = Path(path)
     with _open(path) as file:
         rate = file.samplerate
         if channel is not None and channel >= file.channels:
-            raise AudioError(f"{path}: has {file.channels} channels; there is no channel {channel}", "channels")
+            raise AudioError(f"{path}: has {file.channels} channels; there is no channel {channel}", "stretch")
         if file.channels > 1 and channel is None and not mix_channels:
             message = f"{path}: has {file.channels} channels; one is expected (mix them down first)"
             raise AudioError(message, "channels")
         if sample_rate is not None and rate != sample_rate and not allow_resampling:
             message = f"{path}: the sample rate is {rate} Hz; {sample_rate} Hz is needed (resample it first)"
             raise AudioError(message, "sample rate")
-        samples = _read_stretch(file, path, start, duration)
+        samples = _read_stretch(file, path, start, duration, max_duration)
     mono = samples[:, channel or 0] if channel is not None or samples.shape[1] == 1 else samples.mean(1)
     mono = check_samples(np.ascontiguousarray(mono), str(path))
     if sample_rate is not None and rate != sample_rate:
         mono, rate = resample(mono, rate, sample_rate), sample_rate
     return Audio(mono, rate)
-
-
-def audio_seconds(path: str | Path) -> float:
-    """The duration of a recording in seconds, from its header alone; raises what :func:`load_audio` does."""
-    with _open(Path(path)) as file:
-        seconds: float = file.frames / file.samplerate
-    return seconds
 
 
 @contextmanager
@@ -108,7 +103,7 @@ def _open(path: Path) -> Iterator[Any]:
         raise AudioError(f"{path}: not a recording that can be read ({error.error_string})") from error
 
 
-def _read_stretch(file: Any, path: Path, start: float, duration: float | None) -> Samples:
+def _read_stretch(file: Any, path: Path, start: float, duration: float | None, max_duration: float | None) -> Samples:
     """Samples ``(samples, channels)`` of a stretch of an open recording."""
     rate, total = file.samplerate, file.frames
     first = round(start * rate)
@@ -118,6 +113,9 @@ def _read_stretch(file: Any, path: Path, start: float, duration: float | None) -
         message = f"{path}: from {start:g} s to {end} is needed, and it ends at {total / rate:g} s"
         raise AudioError(message, "stretch")
     last = min(last, total)
+    if max_duration is not None and last - first > max_duration * rate:
+        message = f"{path}: lasts {(last - first) / rate:.2f} s; at most {max_duration:g} s are allowed"
+        raise AudioError(message, "duration")
     if first:
         file.seek(first)
     samples: Samples = file.read(last - first, dtype="float32", always_2d=True)

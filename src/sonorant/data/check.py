@@ -7,14 +7,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
-import torch
 
-from sonorant.data.audio import AudioError, Samples
+from sonorant.data.audio import Audio, AudioError, Samples
 from sonorant.data.manifest import Fault, Utterance, list_faults
-from sonorant.functional import ctc_required_frames
 
 __all__ = ["Requirements", "check_corpus", "without_faults"]
 
@@ -144,22 +143,34 @@ def _check(utterance: Utterance, requirements: Requirements) -> list[Fault]:
             labels = requirements.encode(utterance.words)
         except ValueError as error:
             faults.append(_fault(utterance, "vocabulary", str(error)))
-    try:
-        seconds = utterance.seconds()
-        if seconds > requirements.max_duration:
-            message = f"lasts {seconds:.2f} s; at most {requirements.max_duration:g} s are allowed"
-            return [*faults, _fault(utterance, "duration", message)]
-        rate = None if requirements.allow_resampling else requirements.sample_rate
-        samples, rate = utterance.load_audio(rate, mix_channels=requirements.mix_channels)
-    except AudioError as error:
-        return [*faults, Fault(utterance.source, utterance.id, error.kind, str(error))]
-    except FileNotFoundError as error:
-        return [*faults, Fault(utterance.source, utterance.id, "missing", str(error))]
-    except OSError as error:
-        return [*faults, Fault(utterance.source, utterance.id, "unreadable", f"{utterance.path}: {error.strerror}")]
-    faults += _signal_faults(utterance, samples)
-    faults += _length_faults(utterance, len(samples), rate, labels, requirements)
+    audio = _load(utterance, requirements, faults)
+    if audio is not None:
+        faults += _signal_faults(utterance, audio.samples)
+        faults += _length_faults(utterance, audio, labels, requirements)
     return faults
+
+
+def _load(utterance: Utterance, requirements: Requirements, faults: list[Fault]) -> Audio | None:
+    """Its samples, where there are any: a wrong rate, say, is noted, and does not hide what else is wrong."""
+    sample_rate = None if requirements.allow_resampling else requirements.sample_rate
+    mix_channels = requirements.mix_channels
+    limit = requirements.max_duration
+    while True:
+        try:
+            return utterance.load_audio(sample_rate, mix_channels=mix_channels, max_duration=limit)
+        except AudioError as error:
+            kind, message = error.kind, str(error)
+        except FileNotFoundError as error:
+            kind, message = "missing", str(error)
+        except OSError as error:
+            kind, message = "unreadable", f"{utterance.path}: {error.strerror}"
+        faults.append(Fault(utterance.source, utterance.id, kind, message))
+        if kind == "channels":
+            mix_channels = True
+        elif kind == "sample rate":
+            sample_rate = None
+        else:
+            return None
 
 
 def _text_faults(utterance: Utterance) -> list[Fault]:
@@ -208,8 +219,9 @@ def _signal_faults(utterance: Utterance, samples: Samples) -> list[Fault]:
 
 
 def _length_faults(
-    utterance: Utterance, num_samples: int, rate: int, labels: Sequence[int] | None, requirements: Requirements
+    utterance: Utterance, audio: Audio, labels: Sequence[int] | None, requirements: Requirements
 ) -> list[Fault]:
+    num_samples, rate = len(audio.samples), audio.sample_rate
     seconds = num_samples / rate
     if seconds < requirements.min_duration:
         message = f"lasts {seconds:.2f} s; at least {requirements.min_duration:g} s are needed"
@@ -219,7 +231,7 @@ def _length_faults(
     if requirements.sample_rate is not None and rate != requirements.sample_rate:
         num_samples, rate = round(seconds * requirements.sample_rate), requirements.sample_rate
     available = requirements.num_frames(num_samples, rate)
-    required = max(int(ctc_required_frames(torch.tensor([labels]), torch.tensor([len(labels)]))[0]), 1)
+    required = max(len(labels) + sum(a == b for a, b in pairwise(labels)), 1)  # a blank parts two equal labels
     if available >= required:
         return []
     message = f"{seconds:.2f} s give {available} frames, and its {len(labels)} labels need at least {required}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from sonorant.data.audio import Audio, audio_seconds, load_audio
+from sonorant.data.audio import Audio, load_audio
 
 __all__ = ["Corpus", "Fault", "Utterance", "list_faults", "read_lines", "split_id", "tidy"]
 
@@ -47,7 +47,12 @@ class Utterance:
         return [word for word in self.text.split(" ") if word]
 
     def load_audio(
-        self, sample_rate: int | None = None, *, allow_resampling: bool = False, mix_channels: bool = False
+        self,
+        sample_rate: int | None = None,
+        *,
+        allow_resampling: bool = False,
+        mix_channels: bool = False,
+        max_duration: float | None = None,
     ) -> Audio:
         """The utterance's samples; arguments and refusals are those of :func:`sonorant.data.audio.load_audio`."""
         return load_audio(
@@ -58,11 +63,8 @@ class Utterance:
             channel=self.channel,
             allow_resampling=allow_resampling,
             mix_channels=mix_channels,
+            max_duration=max_duration,
         )
-
-    def seconds(self) -> float:
-        """Its length, from the header of the recording where the table does not say."""
-        return audio_seconds(self.path) - self.start if self.duration is None else self.duration
 
 
 @dataclass(frozen=True)
