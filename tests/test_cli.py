@@ -108,7 +108,7 @@ def test_checking_lists_every_fault_and_counts_them(table: str, tmp_path: Path, 
         "table.tsv:2: error: fast.wav: word 'MAYBE' is not in the lexicon",
         "table.tsv:2: error: fast.wav: the sample rate is 16000 Hz; 8000 Hz is needed (resample it first)",
         "table.tsv:4: error: gone.wav: no such file",
-        "3 utterances, 4 errors, 1 warnings",
+        "utterances: 3, errors: 4, warnings: 1",
         "  error   vocabulary                     1",
         "  error   table                          1",
         "  error   sample rate                    1",
@@ -121,10 +121,10 @@ def test_a_clean_corpus_and_one_with_warnings_pass(table: str, capsys: Capture) 
     path = Path(table)
     path.write_text("good.wav\tYES NO\n")
     assert main(["data", "check", table]) == 0
-    assert capsys.readouterr().out == "1 utterances, 0 errors, 0 warnings\n"
+    assert capsys.readouterr().out == "utterances: 1, errors: 0, warnings: 0\n"
     path.write_text("good.wav\tYES  NO\n")
     assert main(["data", "check", table]) == 0
-    assert "0 errors, 1 warnings" in capsys.readouterr().out
+    assert "errors: 0, warnings: 1" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

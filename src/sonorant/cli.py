@@ -227,7 +227,7 @@ def _print_faults(faults: Sequence["Fault"], num_utterances: int) -> None:
         print(f"{fault.source}: {'error' if fault.is_error else 'warning'}: {fault.message}")
     counts = Counter((fault.is_error, fault.kind) for fault in faults)
     errors = sum(number for (is_error, _), number in counts.items() if is_error)
-    print(f"{num_utterances} utterances, {errors} errors, {len(faults) - errors} warnings")
+    print(f"utterances: {num_utterances}, errors: {errors}, warnings: {len(faults) - errors}")
     for (is_error, kind), number in sorted(counts.items(), reverse=True):
         print(f"  {'error' if is_error else 'warning':7} {kind:24} {number:7}")
 

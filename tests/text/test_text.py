@@ -66,7 +66,7 @@ def test_lexicons_are_read_as_other_tools_write_them(tmp_path: Path) -> None:
 def test_lexicon_faults_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'b' has no pronunciation"):
         Lexicon({"a": [["x"]], "b": []})
-    with pytest.raises(ValueError, match="word 'c', 'd' is not in the lexicon"):
+    with pytest.raises(ValueError, match="words 'c', 'd' are not in the lexicon"):
         Lexicon({"a": [["x"]]}).spell(["a", "c", "d", "c"])
     path = tmp_path / "lexicon.txt"
     path.write_text("a x\nb\n")

@@ -93,9 +93,9 @@ def without_faults(utterances: Sequence[Utterance], faults: Sequence[Fault], *, 
     good = [utterance for utterance in utterances if (utterance.source, utterance.id) not in bad]
     if errors and not (skip_bad and good):
         refused = "cannot be used" if good else "cannot be used, which leaves none"
-        raise ValueError(f"{len(bad)} utterances {refused}:{list_faults(errors)}")
+        raise ValueError(f"utterances that {refused} ({len(bad)}):{list_faults(errors)}")
     if errors:
-        logger.warning("%d utterances are left out, %d are used:%s", len(bad), len(good), list_faults(errors))
+        logger.warning("utterances left out: %d; used: %d:%s", len(bad), len(good), list_faults(errors))
     return good
 
 

@@ -48,7 +48,10 @@ class Lexicon:
         between = [] if separator is None else [separator]
         unknown = [word for word in dict.fromkeys(words) if word not in self.entries]
         if unknown:
-            raise ValueError(f"word {', '.join(map(repr, unknown))} is not in the lexicon")
+            names = ", ".join(map(repr, unknown))
+            raise ValueError(
+                f"word {names} is not in the lexicon" if len(unknown) == 1 else f"words {names} are not in the lexicon"
+            )
         symbols = list(between)
         for word in words:
             symbols += self.entries[word][0] + between

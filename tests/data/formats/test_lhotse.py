@@ -97,7 +97,10 @@ def test_channels_are_found_in_their_file(tmp_path: Path) -> None:
     [
         (supervision(recording_id="q"), "s: there is no recording q in the recordings manifest"),
         (supervision(text=["YES"]), "s: the text is ['YES']"),
-        (supervision(duration=0), "s: the duration is 0 s"),
+        (supervision(duration=0), "s: starts at 0 s and lasts 0 s"),
+        (supervision(start=-1.0), "s: starts at -1 s and lasts 2 s"),
+        (supervision(start=float("nan")), "s: starts at nan s"),
+        (supervision(start="soon"), "s: could not convert string to float: 'soon'"),
         ({"id": "s", "recording_id": "r"}, "s: not a supervision or cut as lhotse writes it (KeyError('start'))"),
         (supervision(start=None), "s: not a supervision or cut as lhotse writes it (TypeError("),
         (cut(), "c: a cut without a supervision has no transcript"),
@@ -134,12 +137,13 @@ def test_what_is_no_json_is_named(tmp_path: Path) -> None:
 
 
 def test_faults_of_the_recordings_are_named_too(tmp_path: Path) -> None:
-    write(tmp_path / "recordings.jsonl", recording(), recording(), {"id": "q"})
+    write(tmp_path / "recordings.jsonl", recording(), recording(), {"id": "q"}, {"id": [], "sources": []})
     corpus = scan_lhotse(write(tmp_path / "supervisions.jsonl", supervision()))
     assert len(corpus.utterances) == 1
     assert faults(corpus) == [
         "recordings.jsonl:2: r: is in the manifest twice",
         "recordings.jsonl:3: q: not a recording as lhotse writes it: id and sources are needed",
+        "recordings.jsonl:4: []: not a recording as lhotse writes it: id and sources are needed",
     ]
 
 

@@ -8,6 +8,7 @@ References:
 """
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,6 @@ __all__ = ["scan_lhotse"]
 
 Record = dict[str, Any]
 _TOLERANCE = 0.001  # seconds; what rounding does to times
-
-
-class _Refused(ValueError):
-    """A record that gives no utterance."""
 
 
 def scan_lhotse(path: Path) -> Corpus:
@@ -37,20 +34,20 @@ def scan_lhotse(path: Path) -> Corpus:
     corpus = Corpus()
     recordings: dict[str, Record] | None = None
     for source, record in _records(path, corpus):
+        if "sources" in record:
+            raise ValueError(f"{path}: a manifest of recordings; give the supervisions, or cuts")
         try:
-            if "sources" in record:
-                raise ValueError(f"{path}: a manifest of recordings; give the supervisions, or cuts")
             if "recording_id" in record:
                 if recordings is None:
                     recordings = _read_recordings(path, corpus)
                 recording = recordings.get(record["recording_id"])
                 if recording is None:
-                    raise _Refused(f"there is no recording {record['recording_id']} in the recordings manifest")
+                    raise ValueError(f"there is no recording {record['recording_id']} in the recordings manifest")
                 corpus.add(_utterance(record, recording, path.parent, source))
             else:
                 for utterance in _utterances_of_cut(record, path.parent, source):
                     corpus.add(utterance)
-        except _Refused as error:
+        except ValueError as error:
             _refuse(corpus, source, record, str(error))
         except (KeyError, TypeError, AttributeError, IndexError) as error:
             _refuse(corpus, source, record, f"not a supervision or cut as lhotse writes it ({error!r})")
@@ -79,7 +76,7 @@ def _read_recordings(supervisions: Path, corpus: Corpus) -> dict[str, Record]:
     path = _find_recordings(supervisions)
     recordings: dict[str, Record] = {}
     for source, record in _records(path, corpus):
-        if "id" not in record or "sources" not in record:
+        if not isinstance(record.get("id"), str) or "sources" not in record:
             _refuse(corpus, source, record, "not a recording as lhotse writes it: id and sources are needed")
         elif recordings.setdefault(record["id"], record) is not record:
             _refuse(corpus, source, record, "is in the manifest twice")
@@ -100,36 +97,38 @@ def _find_recordings(supervisions: Path) -> Path:
 def _utterances_of_cut(cut: Record, folder: Path, source: str) -> Iterator[Utterance]:
     kind = cut.get("type", "MonoCut")
     if kind not in ("MonoCut", "MultiCut", "Cut"):
-        raise _Refused(f"a {kind}, which mixes or pads recordings; only cuts of one recording are read")
+        raise ValueError(f"a {kind}, which mixes or pads recordings; only cuts of one recording are read")
     if "recording" not in cut:
-        raise _Refused("a cut without its recording")
+        raise ValueError("a cut without its recording")
     if not cut.get("supervisions"):
-        raise _Refused("a cut without a supervision has no transcript")
+        raise ValueError("a cut without a supervision has no transcript")
     for supervision in cut["supervisions"]:
         start, end = supervision["start"], supervision["start"] + supervision["duration"]
         if start < -_TOLERANCE or end > cut["duration"] + _TOLERANCE:
-            raise _Refused(f"the supervision {supervision['id']} reaches beyond its cut")
+            raise ValueError(f"the supervision {supervision['id']} reaches beyond its cut")
         placed = {"channel": cut.get("channel"), **supervision, "start": cut["start"] + start}
         yield _utterance(placed, cut["recording"], folder, source)
 
 
 def _utterance(supervision: Record, recording: Record, folder: Path, source: str) -> Utterance:
-    text, custom = supervision.get("text") or "", supervision.get("custom") or {}
+    text = supervision.get("text") or ""
+    speaker, accent = supervision.get("speaker"), (supervision.get("custom") or {}).get("accent")
     if not isinstance(text, str):
-        raise _Refused(f"the text is {text!r}")
-    start, duration = max(float(supervision["start"]), 0.0), float(supervision["duration"])
-    if not 0 < duration < float("inf"):
-        raise _Refused(f"the duration is {duration:g} s")
+        raise ValueError(f"the text is {text!r}")
+    start, duration = float(supervision["start"]), float(supervision["duration"])
+    if not (-_TOLERANCE <= start < math.inf and 0 < duration < math.inf):
+        raise ValueError(f"starts at {start:g} s and lasts {duration:g} s")
+    start = max(start, 0.0)
     if recording.get("transforms"):
-        raise _Refused("its recording is transformed while it is read, which is not done here")
+        raise ValueError("its recording is transformed while it is read, which is not done here")
     path, channel = _file(supervision.get("channel"), recording)
     is_whole = start == 0 and abs(duration - recording["duration"]) <= _TOLERANCE
     return Utterance(
         str(supervision["id"]),
         folder / path,
         tidy(text),
-        supervision.get("speaker"),
-        custom.get("accent"),
+        None if speaker is None else str(speaker),
+        None if accent is None else str(accent),
         start,
         None if is_whole else duration,
         channel,
@@ -144,9 +143,9 @@ def _file(wanted: int | list[int] | None, recording: Record) -> tuple[str, int |
     for part in recording["sources"]:
         if set(channels) <= set(part["channels"]):
             if part["type"] != "file":
-                raise _Refused(f"its recording is of type {part['type']!r}; only files are read")
+                raise ValueError(f"its recording is of type {part['type']!r}; only files are read")
             if set(channels) == set(part["channels"]):
                 return part["source"], None
             if len(channels) == 1:
                 return part["source"], part["channels"].index(channels[0])
-    raise _Refused(f"channels {channels} are not one or all of a file of the recording")
+    raise ValueError(f"channels {channels} are not one or all of a file of the recording")
