@@ -15,11 +15,15 @@ class Utterance:
         id: unique in its corpus.
         path: the recording.
         text: the transcript, words separated by spaces.
+        speaker: who says it, where that is known.
+        accent: how, where that is known.
     """
 
     id: str
     path: Path
     text: str
+    speaker: str | None = None
+    accent: str | None = None
 
     @property
     def words(self) -> list[str]:
