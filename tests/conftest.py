@@ -11,6 +11,7 @@ import torch
 
 from sonorant.data.download import find_corpus
 from sonorant.data.features import FbankConfig
+from sonorant.data.fsdd import FsddCorpus, load_fsdd
 from sonorant.data.yesno import YesnoCorpus, load_yesno
 from sonorant.decoding.wfst import uniform_unigram
 from sonorant.inference import Recognizer
@@ -25,6 +26,15 @@ def yesno() -> YesnoCorpus:
             pytest.fail("the yesno corpus must be there in CI (SONORANT_DATA, or shared/data beside the checkout)")
         pytest.skip("the yesno corpus is not on this machine: set SONORANT_DATA, or run `sonorant train yesno` once")
     return load_yesno()
+
+
+@pytest.fixture(scope="session")
+def fsdd() -> FsddCorpus:
+    if find_corpus("fsdd") is None:
+        if os.environ.get("CI"):
+            pytest.fail("the fsdd corpus must be there in CI (SONORANT_DATA, or shared/data beside the checkout)")
+        pytest.skip("the fsdd corpus is not on this machine: set SONORANT_DATA, or call sonorant.data.fsdd.load_fsdd()")
+    return load_fsdd()
 
 
 @pytest.fixture

@@ -77,10 +77,21 @@ def _parser() -> argparse.ArgumentParser:
     transcribe.add_argument("--decoder", choices=("wfst", "greedy"), default="wfst", help="(default: wfst)")
     transcribe.set_defaults(run=_transcribe)
 
-    data = verbs.add_parser("data", help="look after recordings and transcripts").add_subparsers(
+    data = verbs.add_parser("data", help="make corpora and look after them").add_subparsers(
         dest="data_verb", required=True, metavar="VERB"
     )
     _add_check(data.add_parser("check", help="list everything that is wrong with a corpus"))
+    strings = data.add_parser(
+        "digit-strings",
+        help="write strings of spoken digits with their word boundaries",
+        description="Write strings of fsdd digits by one speaker each: FOLDER/table.tsv, boundaries.jsonl and wav/.",
+    )
+    strings.add_argument("folder", type=Path, metavar="FOLDER", help="where to")
+    strings.add_argument("--number", type=int, required=True, metavar="N", help="of strings; 1200 are an hour")
+    strings.add_argument("--split", choices=("train", "test"), default="train", help="(default: train)")
+    strings.add_argument("--seed", type=int, default=0, metavar="N", help="(default: 0)")
+    strings.add_argument("--speakers", nargs="+", metavar="NAME", help="(default: all six)")
+    strings.set_defaults(run=_digit_strings)
     return parser
 
 
@@ -152,6 +163,18 @@ def _transcribe(options: argparse.Namespace, rest: list[str]) -> int:
     for path in _paths(options.files):
         failed |= not _transcribe_one(recognizer, path, options.decoder)
     return 2 if failed else 0
+
+
+def _digit_strings(options: argparse.Namespace, rest: list[str]) -> int:
+    from sonorant.data.digit_strings import write_digit_strings
+
+    written = write_digit_strings(
+        options.folder, options.number, options.seed, split=options.split, speakers=options.speakers
+    )
+    print(f"{options.number} strings, {written.seconds / 60:.1f} minutes")
+    print(f"{len(written.left_out)} recordings with a pause inside the word were left out")
+    print(f"table       {written.table}\nboundaries  {written.boundaries}")
+    return 0
 
 
 def _transcribe_one(recognizer: "Recognizer", path: str, decoder: Any) -> bool:

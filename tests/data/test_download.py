@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sonorant.data.download import ChecksumError, fetch, find_corpus, unpack
+from sonorant.data.download import ChecksumError, content_digest, fetch, find_corpus, unpack
 from sonorant.data.yesno import load_yesno
 
 CONTENT = bytes(range(256)) * 2000
@@ -26,6 +26,7 @@ class Server(ThreadingHTTPServer):
         self.break_after: int | None = None
         self.ranges: list[str | None] = []
         self.honour_ranges = True
+        self.chunked = False
 
     @property
     def url(self) -> str:
@@ -48,6 +49,11 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.send_response(200)
         body = content[start:]
+        if self.server.chunked:  # a chunk is promised that never comes whole
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(f"{len(body):x}\r\n".encode() + body[: len(body) // 2])
+            return
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.server.break_after is not None:
@@ -90,6 +96,31 @@ def test_goes_on_after_an_interruption(server: Server, tmp_path: Path, honour_ra
     assert server.ranges == [None, f"bytes={arrived}-"]
 
 
+def test_an_interruption_shows_without_a_length_too(server: Server, tmp_path: Path) -> None:
+    server.chunked = True
+    with pytest.raises(ConnectionError, match="broke off"):
+        fetch(server.url, tmp_path / "file", None)
+    assert not (tmp_path / "file").exists()
+
+
+def test_without_a_checksum_what_is_there_is_right(server: Server, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert fetch(server.url, tmp_path / "file", None).read_bytes() == CONTENT
+    assert len(server.ranges) == 1
+
+
+def test_content_has_one_checksum_whatever_the_order(tmp_path: Path) -> None:
+    for name in ("b.wav", "B.wav", "a.wav"):
+        (tmp_path / name).write_bytes(name.encode())
+    paths = list(tmp_path.iterdir())
+    digest = content_digest(paths)
+    assert content_digest(reversed(paths)) == digest
+    lines = [f"{hashlib.sha256(name.encode()).hexdigest()}  {name}\n" for name in ("B.wav", "a.wav", "b.wav")]
+    assert digest == hashlib.sha256("".join(lines).encode()).hexdigest()
+    (tmp_path / "a.wav").rename(tmp_path / "c.wav")
+    assert content_digest(tmp_path.iterdir()) != digest
+
+
 def test_a_complete_part_needs_only_its_checksum(server: Server, tmp_path: Path) -> None:
     (tmp_path / "file.part").write_bytes(CONTENT)
     assert fetch(server.url, tmp_path / "file", SHA256).read_bytes() == CONTENT
@@ -124,7 +155,7 @@ def test_an_archive_cannot_write_outside_its_folder(tmp_path: Path) -> None:
     path.write_bytes(archive({"../outside": b"x"}))
     with pytest.raises(tarfile.TarError):
         unpack(path, tmp_path / "folder")
-    assert not (tmp_path / "folder").exists()
+    assert list(tmp_path.iterdir()) == [path]
     assert not (tmp_path.parent / "outside").exists()
 
 
@@ -156,6 +187,9 @@ def test_sonorant_data_comes_first(nothing_here: Path, monkeypatch: pytest.Monke
     assert find_corpus("yesno") == nothing_here / "mine" / "yesno"
     with pytest.raises(FileNotFoundError, match="SONORANT_DATA is"):
         find_corpus("other")
+    assert find_corpus("other", strict=False) is None
+    (nothing_here / "cache" / "sonorant" / "other").mkdir(parents=True)
+    assert find_corpus("other", strict=False) == nothing_here / "cache" / "sonorant" / "other"
 
 
 def test_a_folder_beside_the_checkout_is_found(nothing_here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

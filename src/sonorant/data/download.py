@@ -1,15 +1,17 @@
 """Where corpora are found, and how they are fetched when they are not there."""
 
 import hashlib
+import http.client
 import logging
 import os
+import shutil
 import tarfile
 import urllib.error
 import urllib.request
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
-__all__ = ["ChecksumError", "cache_directory", "fetch", "find_corpus", "unpack"]
+__all__ = ["ChecksumError", "cache_directory", "content_digest", "fetch", "find_corpus", "unpack"]
 
 logger = logging.getLogger(__name__)
 _BLOCK = 1 << 16
@@ -25,11 +27,15 @@ def cache_directory() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "sonorant"
 
 
-def find_corpus(name: str) -> Path | None:
+def find_corpus(name: str, *, strict: bool = True) -> Path | None:
     """The folder of a corpus that is already on this machine.
 
     Looked for in ``$SONORANT_DATA``, else in ``shared/data`` beside the checkout that this package runs from, else in
     the cache.
+
+    Args:
+        name: of the folder.
+        strict: ``SONORANT_DATA``, where it is set, must hold the folder; otherwise the other places are tried too.
 
     Raises:
         FileNotFoundError: ``SONORANT_DATA`` is set, but holds no such folder.
@@ -37,9 +43,10 @@ def find_corpus(name: str) -> Path | None:
     configured = os.environ.get("SONORANT_DATA")
     if configured:
         folder = Path(configured) / name
-        if not folder.is_dir():
+        if folder.is_dir():
+            return folder
+        if strict:
             raise FileNotFoundError(f"{folder}: no such folder, but SONORANT_DATA is {configured}")
-        return folder
     checkout = Path(__file__).resolve().parents[3]
     for folder in (checkout.parent / "shared" / "data" / name, cache_directory() / name):
         if folder.is_dir():
@@ -47,7 +54,7 @@ def find_corpus(name: str) -> Path | None:
     return None
 
 
-def fetch(url: str, path: Path, sha256: str | Collection[str], *, timeout: float = 30.0) -> Path:
+def fetch(url: str, path: Path, sha256: str | Collection[str] | None, *, timeout: float = 30.0) -> Path:
     """Download a file, going on where an interrupted download stopped, and check it.
 
     What has arrived lies in ``path`` + ``.part`` until the checksum is right; only then does ``path`` exist. A file
@@ -56,22 +63,22 @@ def fetch(url: str, path: Path, sha256: str | Collection[str], *, timeout: float
     Args:
         url: where from.
         path: where to.
-        sha256: the hexadecimal digest, or several of which one must match.
+        sha256: the hexadecimal digest, or several of which one must match. None for an archive that its server packs
+            anew, so that only what is in it can be checked: see :func:`content_digest`.
         timeout: seconds without any data after which the server counts as gone.
 
     Raises:
         ChecksumError: the whole file arrived, but is another one (it is deleted).
         ConnectionError: the transfer broke off; what arrived is kept for the next call.
     """
-    expected = {sha256} if isinstance(sha256, str) else set(sha256)
-    if path.is_file() and _digest(path) in expected:
+    expected = {sha256} if isinstance(sha256, str) else None if sha256 is None else set(sha256)
+    if path.is_file() and (expected is None or _digest(path) in expected):
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     logger.info("downloading %s", url)
     _transfer(url, part, timeout)
-    digest = _digest(part)
-    if digest not in expected:
+    if expected is not None and (digest := _digest(part)) not in expected:
         part.unlink()
         raise ChecksumError(f"{url}: the checksum is {digest}; expected {' or '.join(sorted(expected))}")
     part.replace(path)
@@ -85,10 +92,25 @@ def unpack(archive: Path, folder: Path) -> Path:
         tarfile.TarError: not an archive, or one with members that would land outside the folder.
     """
     scratch = folder.with_name(folder.name + ".part")
-    with tarfile.open(archive) as tar:
-        tar.extractall(scratch, filter="data")
-    scratch.replace(folder)
+    shutil.rmtree(scratch, ignore_errors=True)
+    try:
+        with tarfile.open(archive) as tar:
+            tar.extractall(scratch, filter="data")
+        scratch.replace(folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
     return folder
+
+
+def content_digest(paths: Iterable[Path]) -> str:
+    """One checksum of many files, whatever archive they came in.
+
+    The SHA-256 of lines ``digest  name``, sorted by name: what ``sha256sum * | sha256sum`` prints in the C locale.
+    """
+    whole = hashlib.sha256()
+    for path in sorted(paths, key=lambda path: path.name.encode()):
+        whole.update(f"{_digest(path)}  {path.name}\n".encode())
+    return whole.hexdigest()
 
 
 def _transfer(url: str, part: Path, timeout: float) -> None:
@@ -106,7 +128,7 @@ def _transfer(url: str, part: Path, timeout: float) -> None:
         if error.code == 416 and start:  # nothing is left to send
             return
         raise ConnectionError(f"{url}: the server answered {error.code} {error.reason}") from error
-    except (OSError, urllib.error.URLError) as error:
+    except (OSError, http.client.HTTPException) as error:
         raise ConnectionError(f"{url}: the transfer broke off ({error}); run again to go on") from error
     if remaining is not None and written < int(remaining):
         raise ConnectionError(f"{url}: the transfer broke off after {part.stat().st_size} bytes; run again to go on")
