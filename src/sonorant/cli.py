@@ -19,6 +19,7 @@ EXTRAS = {"lightning": "train", "jsonargparse": "train", "matplotlib": "train", 
     ("soundfile", "soxr", "kaldi_native_fbank", "safetensors"), "audio"
 )
 EXTRAS |= dict.fromkeys(("kaldifst", "kaldi_decoder", "kaldilm", "kaldialign"), "decode")
+EXTRAS |= dict.fromkeys(("onnx", "onnxscript", "onnxruntime"), "export")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,6 +75,16 @@ def _parser() -> argparse.ArgumentParser:
     transcribe.add_argument("files", nargs="+", metavar="FILE", help="recordings; - reads their paths from stdin")
     transcribe.add_argument("--decoder", choices=("wfst", "greedy"), default="wfst", help="(default: wfst)")
     transcribe.set_defaults(run=_transcribe)
+
+    export = verbs.add_parser("export", help="write a model for others: an ONNX file, or a folder with a card")
+    export.add_argument("model", type=Path, metavar="DIR", help="a run directory or a model folder")
+    export.add_argument(
+        "target",
+        type=Path,
+        metavar="TARGET",
+        help="a file ending in .onnx, for onnxruntime and sherpa-onnx; or a folder, which gets the model and its card",
+    )
+    export.set_defaults(run=_export)
     return parser
 
 
@@ -123,6 +134,14 @@ def _transcribe(options: argparse.Namespace, rest: list[str]) -> int:
     for path in _paths(options.files):
         failed |= not _transcribe_one(recognizer, path, options.decoder)
     return 2 if failed else 0
+
+
+def _export(options: argparse.Namespace, rest: list[str]) -> int:
+    from sonorant.inference import export_model
+
+    for path in export_model(options.model, options.target):
+        print(f"{path}  {path.stat().st_size:,} bytes")
+    return 0
 
 
 def _transcribe_one(recognizer: "Recognizer", path: str, decoder: Any) -> bool:

@@ -18,7 +18,7 @@ from sonorant.data.batching import BucketBatchSampler, StatefulLoader
 from sonorant.data.ctc import CtcDataset, CtcExample, check_examples, collate_ctc
 from sonorant.data.features import FbankConfig
 from sonorant.data.manifest import Utterance
-from sonorant.data.yesno import LEXICON, SILENCE, load_yesno
+from sonorant.data.yesno import FACTS, LEXICON, SILENCE, load_yesno
 from sonorant.decoding.wfst import uniform_unigram
 from sonorant.inference.evaluation import evaluate
 from sonorant.inference.recognizer import Recognizer
@@ -99,6 +99,7 @@ def fit_recognizer(config: Config, utterances: Sequence[Utterance], run: Path) -
         uniform_unigram(lexicon),
         silence=SILENCE,
         recipe="yesno",
+        corpus=FACTS,
     )
     examples = _examples(recognizer, utterances, config.speeds)
     check_examples(examples, model.encoder.output_lengths)
