@@ -9,6 +9,7 @@ import pytest
 import soundfile
 import torch
 
+from sonorant.cli import main
 from sonorant.data.download import find_corpus
 from sonorant.data.features import FbankConfig
 from sonorant.data.yesno import YesnoCorpus, load_yesno
@@ -25,6 +26,15 @@ def yesno() -> YesnoCorpus:
             pytest.fail("the yesno corpus must be there in CI (SONORANT_DATA, or shared/data beside the checkout)")
         pytest.skip("the yesno corpus is not on this machine: set SONORANT_DATA, or run `sonorant train yesno` once")
     return load_yesno()
+
+
+@pytest.fixture(scope="session")
+def trained_run(yesno: YesnoCorpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small yesno recognizer that makes few errors: the run directory of some seconds of training."""
+    run = tmp_path_factory.mktemp("trained") / "run"
+    options = ["--speeds=[1.0]", "--trainer.max_epochs=10", "--model.hidden_channels=16"]
+    assert main(["train", "yesno", "--output", str(run), *options]) == 0
+    return run
 
 
 @pytest.fixture
