@@ -124,7 +124,7 @@ sonorant transcribe {facts.title} recording.wav
 sonorant evaluate {facts.title} --data table.tsv
 ```
 
-In onnxruntime or sherpa-onnx, without torch (`pip install 'sonorant[audio,decode,export]'` for this one step):
+In onnxruntime or sherpa-onnx, without torch (`pip install 'sonorant[export]'` for this one step):
 
 ```sh
 sonorant export {facts.title} onnx/model.onnx

@@ -76,7 +76,6 @@ def _metadata(recognizer: Recognizer) -> dict[str, object]:
         "tokens": " ".join(symbols.symbols),
         "blank": symbols.blank,
         "silence": recognizer.silence or "",
-        "lexicon": recognizer.lexicon.to_text(),
         **asdict(recognizer.fbank.config),
         "padding_value": PADDING_VALUE,
     }
