@@ -9,6 +9,7 @@ import pytest
 import soundfile
 import torch
 
+from sonorant.cli import main
 from sonorant.data.download import find_corpus
 from sonorant.data.features import FbankConfig
 from sonorant.data.fsdd import FsddCorpus, load_fsdd
@@ -35,6 +36,15 @@ def fsdd() -> FsddCorpus:
             pytest.fail("the fsdd corpus must be there in CI (SONORANT_DATA, or shared/data beside the checkout)")
         pytest.skip("the fsdd corpus is not on this machine: set SONORANT_DATA, or call sonorant.data.fsdd.load_fsdd()")
     return load_fsdd()
+
+
+@pytest.fixture(scope="session")
+def trained_run(yesno: YesnoCorpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small yesno recognizer that makes few errors: the run directory of some seconds of training."""
+    run = tmp_path_factory.mktemp("trained") / "run"
+    options = ["--speeds=[1.0]", "--trainer.max_epochs=10", "--model.hidden_channels=16"]
+    assert main(["train", "yesno", "--output", str(run), *options]) == 0
+    return run
 
 
 @pytest.fixture

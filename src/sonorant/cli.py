@@ -23,6 +23,7 @@ EXTRAS = {"lightning": "train", "jsonargparse": "train", "matplotlib": "train", 
     ("soundfile", "soxr", "kaldi_native_fbank", "safetensors"), "audio"
 )
 EXTRAS |= dict.fromkeys(("kaldifst", "kaldi_decoder", "kaldilm", "kaldialign"), "decode")
+EXTRAS |= dict.fromkeys(("onnx", "onnxscript", "onnxruntime"), "export")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -92,6 +93,15 @@ def _parser() -> argparse.ArgumentParser:
     strings.add_argument("--seed", type=int, default=0, metavar="N", help="(default: 0)")
     strings.add_argument("--speakers", nargs="+", metavar="NAME", help="(default: all six)")
     strings.set_defaults(run=_digit_strings)
+    export = verbs.add_parser("export", help="write a model for others: an ONNX file, or a folder with a card")
+    export.add_argument("model", type=Path, metavar="DIR", help="a run directory or a model folder")
+    export.add_argument(
+        "target",
+        type=Path,
+        metavar="TARGET",
+        help="a file ending in .onnx, for onnxruntime and sherpa-onnx; or a folder, which gets the model and its card",
+    )
+    export.set_defaults(run=_export)
     return parser
 
 
@@ -174,6 +184,14 @@ def _digit_strings(options: argparse.Namespace, rest: list[str]) -> int:
     print(f"{options.number} strings, {written.seconds / 60:.1f} minutes")
     print(f"{len(written.left_out)} recordings with a pause inside the word were left out")
     print(f"table       {written.table}\nboundaries  {written.boundaries}")
+    return 0
+
+
+def _export(options: argparse.Namespace, rest: list[str]) -> int:
+    from sonorant.inference import export_model
+
+    for path in export_model(options.model, options.target):
+        print(f"{path}  {path.stat().st_size:,} bytes")
     return 0
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sonorant.data.download import cache_directory, fetch, find_corpus, unpack
+from sonorant.data.facts import CorpusFacts
 from sonorant.data.manifest import Utterance
 
-__all__ = ["LEXICON", "SILENCE", "YesnoCorpus", "load_yesno"]
+__all__ = ["FACTS", "LEXICON", "SILENCE", "YesnoCorpus", "load_yesno"]
 
 URL = "https://www.openslr.org/resources/1/waves_yesno.tar.gz"
 # the archive was packed anew once; the recordings are the same
@@ -21,6 +22,15 @@ SHA256 = (
 NUM_RECORDINGS = 60
 SILENCE = "SIL"
 LEXICON = {"NO": [["N"]], "YES": [["Y"]]}
+FACTS = CorpusFacts(
+    name="yesno",
+    source="https://www.openslr.org/1/",
+    licence="Creative Commons Attribution (CC BY)",
+    description='60 recordings at 8 kHz of one speaker, each of up to eight Hebrew words: "ken" (YES) and "lo" (NO).',
+    split="Sorted by name, the even 30 recordings train and the odd 30 test.",
+    limits="One speaker, one microphone and one room: nothing is known about how it does on others, or in noise. "
+    "The test half is of the same speaker.",
+)
 
 
 class YesnoCorpus(NamedTuple):

@@ -9,10 +9,19 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-__all__ = ["ModelFolder", "ModelFolderError", "find_model_folder", "read_model_folder", "write_model_folder"]
+__all__ = [
+    "ModelFolder",
+    "ModelFolderError",
+    "check_replaceable",
+    "find_model_folder",
+    "read_model_folder",
+    "write_model_folder",
+]
 
 FORMAT_VERSION = 1
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
+CARD, METRICS, TRAINING = "README.md", "metrics.json", "training.yaml"
+_FILES = {CONFIG, WEIGHTS, CARD, METRICS, TRAINING, "tokens.txt", "lexicon.txt", "lm.arpa"}
 
 
 class ModelFolderError(ValueError):
@@ -63,6 +72,26 @@ def write_model_folder(
     shutil.rmtree(old, ignore_errors=True)
 
 
+def check_replaceable(path: Path) -> None:
+    """Refuse to write a model folder where something else would be lost.
+
+    Raises:
+        ModelFolderError: a file, a folder that is not a model folder, or one that holds more than a model.
+    """
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise ModelFolderError(f"{path}: a file; it is not overwritten")
+    names = {entry.name for entry in path.iterdir()}
+    if not names:
+        return
+    if CONFIG not in names:
+        raise ModelFolderError(f"{path}: holds something, but no model; it is not overwritten")
+    _read_config(path)
+    if others := sorted(names - _FILES):
+        raise ModelFolderError(f"{path}: also holds {', '.join(others)}, which would be lost; it is not overwritten")
+
+
 def find_model_folder(path: str | Path) -> Path:
     """The model folder that a path means: itself, or ``model/`` inside a run directory.
 
@@ -96,6 +125,17 @@ def read_model_folder(path: str | Path) -> ModelFolder:
     from safetensors.torch import load_file
 
     path = find_model_folder(path)
+    config = _read_config(path)
+    weights = path / WEIGHTS
+    if not weights.is_file():
+        raise FileNotFoundError(f"{weights}: no such file")
+    try:
+        return ModelFolder(path, config, load_file(weights))
+    except SafetensorError as error:
+        raise ModelFolderError(f"{weights}: not a safetensors file ({error}); pickled weights are not read") from error
+
+
+def _read_config(path: Path) -> dict[str, Any]:
     try:
         config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
     except ValueError as error:
@@ -106,13 +146,7 @@ def read_model_folder(path: str | Path) -> ModelFolder:
         raise ModelFolderError(
             f"{path / CONFIG}: format_version is {config['format_version']}; this release reads {FORMAT_VERSION}"
         )
-    weights = path / WEIGHTS
-    if not weights.is_file():
-        raise FileNotFoundError(f"{weights}: no such file")
-    try:
-        return ModelFolder(path, config, load_file(weights))
-    except SafetensorError as error:
-        raise ModelFolderError(f"{weights}: not a safetensors file ({error}); pickled weights are not read") from error
+    return config
 
 
 def _sync(path: Path) -> None:

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from sonorant.export.model_folder import ModelFolderError, read_model_folder
+from sonorant.inference.exporting import export_model
 from sonorant.inference.recognizer import Recognizer
 
-__all__ = ["Recognizer", "load"]
+__all__ = ["Recognizer", "export_model", "load"]
 
 
 def load(folder: str | Path) -> Recognizer:

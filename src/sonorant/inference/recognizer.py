@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from sonorant.data.audio import AudioError, Samples, check_samples
+from sonorant.data.facts import CorpusFacts
 from sonorant.data.features import Fbank, FbankConfig
 from sonorant.data.manifest import Utterance
 from sonorant.decoding.ctc import ctc_greedy_decode
@@ -36,6 +37,7 @@ class Recognizer:
         arpa: the language model of the WFST decoder.
         silence: the symbol between words, or None.
         recipe: the recipe that trained the model, or None.
+        corpus: what it was trained on, or None where that is not known.
 
     Example:
         >>> import sonorant  # doctest: +SKIP
@@ -56,6 +58,7 @@ class Recognizer:
         *,
         silence: str | None = None,
         recipe: str | None = None,
+        corpus: CorpusFacts | None = None,
     ) -> None:
         self.model = model.eval()
         self.fbank = Fbank(features)
@@ -64,6 +67,7 @@ class Recognizer:
         self.arpa = arpa
         self.silence = silence
         self.recipe = recipe
+        self.corpus = corpus
         self._word_of = {tuple(symbols.encode(pron)): word for word, prons in lexicon.entries.items() for pron in prons}
 
     @cached_property
@@ -146,9 +150,13 @@ class Recognizer:
             "model": asdict(self.model.config),
             "features": asdict(self.fbank.config),
             "silence": self.silence,
+            "corpus": None if self.corpus is None else asdict(self.corpus),
         }
-        texts = {"tokens.txt": self.symbols.to_text(), "lexicon.txt": self.lexicon.to_text(), "lm.arpa": self.arpa}
-        write_model_folder(folder, self.KIND, config, self.model.state_dict(), texts)
+        write_model_folder(folder, self.KIND, config, self.model.state_dict(), self.texts())
+
+    def texts(self) -> dict[str, str]:
+        """The text files of the model folder, content by name."""
+        return {"tokens.txt": self.symbols.to_text(), "lexicon.txt": self.lexicon.to_text(), "lm.arpa": self.arpa}
 
     @classmethod
     def from_folder(cls, folder: ModelFolder) -> "Recognizer":
@@ -162,11 +170,13 @@ class Recognizer:
             symbols, lexicon = SymbolTable.read(path / "tokens.txt"), Lexicon.read(path / "lexicon.txt")
             arpa = (path / "lm.arpa").read_text(encoding="utf-8")
             features = FbankConfig(**config["features"])
+            corpus = CorpusFacts(**config["corpus"]) if config.get("corpus") else None
             model = TdnnCtc(TdnnCtcConfig(**config["model"]), features.n_mels, len(symbols))
             model.load_state_dict(weights, strict=True)
         except (KeyError, TypeError, OSError, ValueError, RuntimeError) as error:
             raise ModelFolderError(f"{path}: damaged or incomplete: {error}") from error
-        return cls(model, features, symbols, lexicon, arpa, silence=config.get("silence"), recipe=config.get("recipe"))
+        silence, recipe = config.get("silence"), config.get("recipe")
+        return cls(model, features, symbols, lexicon, arpa, silence=silence, recipe=recipe, corpus=corpus)
 
     def _checked_features(self, name: str, samples: Samples) -> Tensor:
         features = self.fbank(samples)

@@ -19,7 +19,7 @@ from sonorant.data.check import Requirements, check_corpus, without_faults
 from sonorant.data.ctc import CtcDataset, CtcExample, collate_ctc
 from sonorant.data.features import FbankConfig
 from sonorant.data.manifest import Utterance
-from sonorant.data.yesno import LEXICON, SILENCE, load_yesno
+from sonorant.data.yesno import FACTS, LEXICON, SILENCE, load_yesno
 from sonorant.decoding.wfst import uniform_unigram
 from sonorant.inference.evaluation import evaluate
 from sonorant.inference.recognizer import Recognizer
@@ -100,6 +100,7 @@ def fit_recognizer(config: Config, utterances: Sequence[Utterance], run: Path) -
         uniform_unigram(lexicon),
         silence=SILENCE,
         recipe="yesno",
+        corpus=FACTS,
     )
     requirements = Requirements(
         sample_rate=config.features.sample_rate,
