@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from sonorant.functional import kernels
 from sonorant.functional.reduction import Reduction, check_reduction, compute_dtype, reduce_utterances
 from sonorant.lengths import check_lengths, sequence_mask, values_are_checkable
 
@@ -68,12 +69,10 @@ def ctc_loss(
     target_mask = sequence_mask(target_lengths, targets.shape[1])
     _check_targets(targets, target_mask, blank, num_classes)
 
-    mask = sequence_mask(input_lengths, max_frames).unsqueeze(2)
-    log_probs = torch.where(mask, log_probs.to(compute_dtype(log_probs)), 0.0)
-    targets = torch.where(target_mask, targets, 0).long()
+    log_probs = log_probs.to(compute_dtype(log_probs))
     nll, _ = torch.ops.sonorant.ctc(
         log_probs,
-        targets,
+        targets.long(),
         input_lengths.long(),
         target_lengths.long(),
         blank,
@@ -144,9 +143,60 @@ def _ctc(
     needs_gradient: bool,
 ) -> tuple[Tensor, Tensor]:
     """The NLL an utterance, inf where infeasible, and its gradient (empty when it is not needed)."""
+    arguments = (targets, input_lengths, target_lengths, blank, needs_gradient)
     if log_probs.numel() == 0:  # torch refuses it
         nll = torch.where(target_lengths > 0, torch.inf, 0.0).to(log_probs)
         return nll, torch.zeros_like(log_probs) if needs_gradient else log_probs.new_empty(0)
+    if log_probs.device.type == "cpu" and kernels.available():
+        return _by_kernel(log_probs.contiguous(), *arguments)
+    return _by_torch(log_probs, *arguments)
+
+
+def _by_kernel(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor,
+    target_lengths: Tensor,
+    blank: int,
+    needs_gradient: bool,
+) -> tuple[Tensor, Tensor]:
+    from sonorant.functional.kernels.ctc import ctc
+
+    batch_size, max_frames, num_classes = log_probs.shape
+    nll = torch.empty(batch_size, dtype=torch.float64)
+    gradient = log_probs.new_empty(batch_size, max_frames if needs_gradient else 0, num_classes)
+    pending = torch.ones(batch_size, dtype=torch.bool)
+    inputs = [t.detach().numpy() for t in (log_probs, targets.contiguous(), input_lengths, target_lengths)]
+    kernels.run_over_batch(ctc, batch_size, *inputs, blank, *(t.numpy() for t in (pending, nll, gradient)))
+    if pending.any():
+        rows = pending.nonzero().squeeze(1)
+        nll[rows], gradient_rows = _by_torch(
+            log_probs[rows].double(), targets[rows], input_lengths[rows], target_lengths[rows], blank, needs_gradient
+        )
+        if needs_gradient:
+            gradient[rows] = gradient_rows.to(gradient.dtype)
+    return nll.to(log_probs.dtype), gradient if needs_gradient else log_probs.new_empty(0)
+
+
+def _by_torch(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor,
+    target_lengths: Tensor,
+    blank: int,
+    needs_gradient: bool,
+) -> tuple[Tensor, Tensor]:
+    """The recursion on log probabilities, by torch's own operator."""
+    # a compiled graph comes here without checks, and torch reads out of bounds
+    check_lengths(input_lengths, "input_lengths", max_length=log_probs.shape[1], min_length=0)
+    check_lengths(target_lengths, "target_lengths", max_length=targets.shape[1], min_length=0)
+    mask, target_mask = (
+        sequence_mask(input_lengths, log_probs.shape[1]),
+        sequence_mask(target_lengths, targets.shape[1]),
+    )
+    _check_targets(targets, target_mask, blank, log_probs.shape[2])
+    log_probs = torch.where(mask.unsqueeze(2), log_probs, 0.0)
+    targets = torch.where(target_mask, targets, 0)
     inputs = log_probs.transpose(0, 1)
     nll, log_alpha = torch.ops.aten._ctc_loss.Tensor(inputs, targets, input_lengths, target_lengths, blank)
     if not needs_gradient:
@@ -163,7 +213,7 @@ def _ctc(
         zero_infinity=True,
     ).transpose(0, 1)
     # torch's gradient is exp(log_probs) - occupancy, with a log-softmax before it in mind
-    valid = sequence_mask(input_lengths, log_probs.shape[1]) & (nll != torch.inf).unsqueeze(1)
+    valid = mask & (nll != torch.inf).unsqueeze(1)
     valid = valid.unsqueeze(2) & (log_probs != -torch.inf)  # no path visits a class of probability 0
     gradient = torch.where(valid, gradient - log_probs.exp(), 0.0)
     return nll, gradient.contiguous()
