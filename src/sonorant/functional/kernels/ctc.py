@@ -4,11 +4,12 @@ The states of a frame are the labels, in order, and the blanks between them: bla
 last one behind all labels. Only a window of labels is visited: those that a path can have reached by then and from
 which it can still finish. Of the classes only the blank and those among the labels are read.
 
-Forward probabilities below 1e-290 are made 0. How much of the likelihood that can have cost is bounded on the way: what
-is lost is at most multiplied by the sum of the visited classes' probabilities from one frame to the next, since no two
-successors of a state have the same class. An utterance is accepted when the bound is negligible, and else left
-``pending`` for the caller, who has a slower form. The backward pass needs no such care: what it makes 0 is below 1e-290
-times a forward probability, hence of the likelihood.
+Two things decide whether an utterance is accepted; else it is left ``pending`` for the caller, who has a slower form.
+At first, forward probabilities below 1e-290 are made 0, and what that can have cost is bounded on the way: what is lost
+is at most multiplied by the sum of the visited classes' probabilities from one frame to the next, since no two
+successors of a state have the same class. Where this bound is not negligible, the recursion is run again with
+probabilities raised to 1e-250 in place of 0, forward and backward, so that all of them are upper bounds: what was added
+to the likelihood is then at most 1e-250 times the backward probabilities.
 """
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -19,11 +20,12 @@ import numpy as np
 from sonorant.functional.kernels import kernel, kernel_part
 from sonorant.functional.kernels.exponential import exp_float64
 
-__all__ = ["ctc"]
+__all__ = ["ctc", "scatter"]
 
 _SMALLEST, _LARGEST = -600.0, 40.0  # of the log probabilities, except for -inf
 _NEGLIGIBLE = 1e-290  # made 0: arithmetic on denormal numbers is many times slower
-_LARGEST_LOSS = 1e-20  # as a part of the likelihood
+_FLOOR = 1e-250
+_TOLERANCE = 1e-20  # of the likelihood, relative
 _SMALL_TOTAL, _LARGE_TOTAL = 1e-20, 1e20  # of a frame: beyond them it is scaled to 1
 
 
@@ -36,6 +38,7 @@ def _prepare(labels, num_labels, blank, slot_of_class, columns, slots, skips, fr
     one.
     """
     columns[0] = blank
+    skips[num_labels] = 0.0
     num_columns = 1
     needed = 0
     valid = True
@@ -55,6 +58,7 @@ def _prepare(labels, num_labels, blank, slot_of_class, columns, slots, skips, fr
         frames_needed[i] = needed
     for column in range(1, num_columns):
         slot_of_class[columns[column]] = 0
+    columns[num_columns:] = blank
     return num_columns if valid else 0
 
 
@@ -84,8 +88,8 @@ def _weigh(log_probs, num_frames, columns, num_columns, weights):
 
 
 @kernel_part(inline=True)
-def _forward_row(before, now, blanks, weights, slots, skips, size, scale):
-    """One frame's forward probabilities: their sum and a bound of what was made 0.
+def _forward_row(before, now, blanks, weights, slots, skips, size, scale, negligible, floor):
+    """One frame's forward probabilities: their sum and a bound of those replaced by ``floor``.
 
     ``before`` and ``now`` start one label earlier than the others.
     """
@@ -96,26 +100,29 @@ def _forward_row(before, now, blanks, weights, slots, skips, size, scale):
         previous = before[i]
         label = (before[i + 1] + blanks[i] + skips[i] * previous) * (weights[slots[i]] * scale)
         blank = (blanks[i] + previous) * blank_weight
-        lost += 0.0 if label > _NEGLIGIBLE else _NEGLIGIBLE
-        label = label if label > _NEGLIGIBLE else 0.0
-        lost += 0.0 if blank > _NEGLIGIBLE else _NEGLIGIBLE
-        blank = blank if blank > _NEGLIGIBLE else 0.0
+        lost += 0.0 if label > negligible else negligible
+        label = label if label > negligible else floor
+        lost += 0.0 if blank > negligible else negligible
+        blank = blank if blank > negligible else floor
         now[i + 1] = label
         blanks[i] = blank
         total += label + blank
     entering = blanks[size] + before[size]
     blank = entering * blank_weight
-    lost += 0.0 if blank > _NEGLIGIBLE or entering == 0.0 else _NEGLIGIBLE
-    blanks[size] = blank if blank > _NEGLIGIBLE else 0.0
+    lost += 0.0 if blank > negligible or entering == 0.0 else negligible
+    blanks[size] = blank if blank > negligible else floor
     return total + blanks[size], lost
 
 
 @kernel_part(fast_math=True)
-def _forward(weights, num_columns, num_frames, num_labels, slots, skips, frames_needed, forward, scales, windows):
+def _forward(
+    weights, num_columns, num_frames, num_labels, slots, skips, frames_needed, forward, scales, windows, floor
+):
     """The NLL, the last frame's probability in scaled units, and a bound of what it lacks."""
     blanks = np.zeros(num_labels + 1)
     blanks[0] = 1.0  # before the first frame
     spare = num_frames - frames_needed[num_labels - 1] if num_labels else num_frames
+    negligible = max(floor, _NEGLIGIBLE)
     nll = 0.0
     total = 1.0
     lost = 0.0
@@ -141,7 +148,7 @@ def _forward(weights, num_columns, num_frames, num_labels, slots, skips, frames_
         if lost > 0.0:
             lost *= row.sum() * scale
         total, lost_now = _forward_row(
-            before[low:], now[low:], blanks[low:], row, slots[low:], skips[low:], size, scale
+            before[low:], now[low:], blanks[low:], row, slots[low:], skips[low:], size, scale, negligible, floor
         )
         lost += lost_now
         if not total > 0.0:
@@ -159,43 +166,53 @@ def _forward(weights, num_columns, num_frames, num_labels, slots, skips, frames_
 
 
 @kernel_part(inline=True)
-def _backward_row(forward, blanks, labels, arriving, occupancies, weights, slots, skips, size, scale):
+def _backward_row(
+    forward, blanks, labels, arriving, occupancies, weights, slots, skips, size, scale, negligible, floor
+):
     """Adds up each class's share of the frame, and steps the backward probabilities to the frame before.
 
-    ``labels`` starts one label earlier than the others: from there a path may come in.
+    ``labels`` starts one label earlier than the others: from there a path may come in. Returns their sum.
     """
+    total = blanks[size]
     for i in range(size):
         slot = slots[i]
-        occupancies[slot] += forward[i] * labels[i + 1]
-        arriving[i] = labels[i + 1] * (weights[slot] * scale)
+        label = labels[i + 1]
+        occupancies[slot] += forward[i] * label
+        total += label + blanks[i]
+        arriving[i] = label * (weights[slot] * scale)
     arriving[size] = 0.0
     blank_weight = weights[0] * scale
-    labels[0] = blanks[0] * blank_weight + skips[0] * arriving[0]
+    entering = blanks[0] * blank_weight + skips[0] * arriving[0]
+    labels[0] = entering if entering > negligible else floor
     for i in range(size):
         blank_after = blanks[i + 1] * blank_weight
         label = arriving[i] + blank_after + skips[i + 1] * arriving[i + 1]
         blank = blanks[i] * blank_weight + arriving[i]
-        labels[i + 1] = label if label > _NEGLIGIBLE else 0.0
-        blanks[i] = blank if blank > _NEGLIGIBLE else 0.0
-    blanks[size] *= blank_weight
+        labels[i + 1] = label if label > negligible else floor
+        blanks[i] = blank if blank > negligible else floor
+    blank = blanks[size] * blank_weight
+    blanks[size] = blank if blank > negligible else floor
+    return total
 
 
 @kernel_part(fast_math=True)
 def _backward(
-    weights, columns, num_columns, num_frames, num_labels, slots, skips, forward, scales, windows, final, gradient
+    weights, num_columns, num_frames, num_labels, slots, skips, forward, scales, windows, final, floor, values, step
 ):
-    """Writes the gradient."""
+    """Writes the gradient of the classes that are visited; returns the largest sum of a frame's probabilities."""
     labels = np.zeros(num_labels + 1)  # the first stands for the label before label 0
     blanks = np.zeros(num_labels + 1)
     arriving = np.zeros(num_labels + 1)
     occupancies = np.empty(num_columns)
     labels[num_labels] = 1.0 / final
     blanks[num_labels] = 1.0 / final
+    negligible = max(floor, _NEGLIGIBLE)
+    largest = 0.0
     for t in range(num_frames - 1, -1, -1):
         low, high = windows[t, 0], windows[t, 1]
         occupancies[:] = 0.0
         row = weights[t * num_columns : (t + 1) * num_columns]
-        _backward_row(
+        total = _backward_row(
             forward[t, low + 1 :],
             blanks[low:],
             labels[low:],
@@ -206,32 +223,40 @@ def _backward(
             skips[low:],
             high - low,
             scales[t],
+            negligible,
+            floor,
         )
-        out = gradient[t]
-        out[:] = 0.0
+        if not total <= largest:  # also when it is NaN
+            largest = total
+        out = values[t * step]
         rest = 1.0
         for column in range(1, num_columns):
-            rest -= occupancies[column]
-            out[columns[column]] = -occupancies[column]
-        if row[0] > 0.0:
-            out[columns[0]] = -max(rest, 0.0)
+            occupancy = occupancies[column] if row[column] > 0.0 else 0.0
+            rest -= occupancy
+            out[column] = -occupancy
+        blank = -max(rest, 0.0) if row[0] > 0.0 else 0.0
+        out[0] = blank
+        out[num_columns:] = blank
+    return largest
 
 
 @kernel
-def ctc(start, stop, log_probs, targets, input_lengths, target_lengths, blank, pending, nll, gradient):
+def ctc(start, stop, log_probs, targets, input_lengths, target_lengths, blank, pending, nll, columns, values):
     """NLL and gradient of every utterance; what stays ``pending`` has left the numbers' range, or has wrong labels.
 
-    ``gradient`` is ``(batch, time, classes)``, or ``(batch, 0, classes)`` when it is not wanted.
+    ``columns``, ``(batch, width)``, receives the classes that are visited and ``values``, ``(batch, time, width)``, the
+    gradient there, filled up with the blank's; all others have none. ``values`` is ``(batch, 0, width)`` when it is
+    not wanted.
     """
     max_frames, num_classes = log_probs.shape[1:]
     max_labels = targets.shape[1]
-    max_columns = min(max_labels + 1, num_classes)
-    weights = np.empty(max_frames * max_columns)
+    step = 1 if values.shape[1] else 0
+    no_values = np.empty((1, columns.shape[1]), values.dtype)
+    weights = np.empty(max_frames * columns.shape[1])
     forward = np.empty((max_frames, max_labels + 2))
     scales = np.empty(max_frames)
     windows = np.empty((max_frames, 2), np.int64)
     slot_of_class = np.zeros(num_classes, np.int64)
-    columns = np.empty(max_columns, np.int64)
     slots = np.empty(max_labels, np.int64)
     skips = np.empty(max_labels + 1)
     frames_needed = np.empty(max_labels, np.int64)
@@ -239,37 +264,66 @@ def ctc(start, stop, log_probs, targets, input_lengths, target_lengths, blank, p
         num_frames, num_labels = input_lengths[b], target_lengths[b]
         if not (0 <= num_frames <= max_frames and 0 <= num_labels <= max_labels):
             continue
-        num_columns = _prepare(targets[b], num_labels, blank, slot_of_class, columns, slots, skips, frames_needed)
+        num_columns = _prepare(targets[b], num_labels, blank, slot_of_class, columns[b], slots, skips, frames_needed)
         if num_columns == 0:
             continue
         if num_frames == 0 or (num_labels and frames_needed[num_labels - 1] > num_frames):
             nll[b] = np.inf if num_labels else 0.0
-            gradient[b] = 0.0
+            values[b] = 0.0
             pending[b] = False
             continue
-        if not _weigh(log_probs[b], num_frames, columns, num_columns, weights):
+        if not _weigh(log_probs[b], num_frames, columns[b], num_columns, weights):
             continue
-        loss, final, lost = _forward(
-            weights, num_columns, num_frames, num_labels, slots, skips, frames_needed, forward, scales, windows
-        )
-        if not lost <= final * _LARGEST_LOSS:
-            continue
-        nll[b] = loss
-        pending[b] = False
-        if gradient.shape[1]:
-            skips[num_labels] = 0.0
-            _backward(
+        out = values[b] if step else no_values
+        for floor in (0.0, _FLOOR):
+            loss, final, lost = _forward(
                 weights,
-                columns,
                 num_columns,
                 num_frames,
                 num_labels,
                 slots,
                 skips,
+                frames_needed,
                 forward,
                 scales,
                 windows,
-                final,
-                gradient[b],
+                floor,
             )
-            gradient[b, num_frames:] = 0.0
+            accepted = lost <= final * _TOLERANCE
+            if not final > 0.0 or not (accepted or floor > 0.0):
+                continue
+            if step or not accepted:
+                largest = _backward(
+                    weights,
+                    num_columns,
+                    num_frames,
+                    num_labels,
+                    slots,
+                    skips,
+                    forward,
+                    scales,
+                    windows,
+                    final,
+                    floor,
+                    out,
+                    step,
+                )
+                accepted = accepted or largest * num_frames * floor < _TOLERANCE
+            if accepted:
+                nll[b] = loss
+                values[b, num_frames * step :] = 0.0
+                pending[b] = False
+                break
+
+
+@kernel
+def scatter(start, stop, columns, values, factors, gradient):
+    """Write the gradient of all classes: ``values`` times one factor an utterance in their ``columns``, 0 elsewhere."""
+    num_frames, width = values.shape[1:]
+    for b in range(start, stop):
+        factor = factors[b]
+        for t in range(num_frames):
+            row = gradient[b, t]
+            row[:] = 0.0
+            for i in range(width):
+                row[columns[b, i]] = values[b, t, i] * factor
