@@ -87,26 +87,34 @@ def _weigh(log_probs, num_frames, columns, num_columns, weights):
     return True
 
 
+@kernel_part()
+def _spread(weights, num_columns, num_frames, num_labels, slots, label_weights):
+    """The labels' probabilities, in advance: a vector that is read just after its elements were stored stalls."""
+    for t in range(num_frames):
+        frame, row = weights[t * num_columns :], label_weights[t]
+        for i in range(num_labels):
+            row[i] = frame[slots[i]]
+
+
 @kernel_part(inline=True)
-def _forward_row(before, now, blanks, weights, slots, skips, size, scale, negligible, floor):
+def _forward_row(before, now, blanks, weights, skips, size, blank_weight, scale, negligible, floor):
     """One frame's forward probabilities: their sum and a bound of those replaced by ``floor``.
 
     ``before`` and ``now`` start one label earlier than the others.
     """
     total = 0.0
     lost = 0.0
-    blank_weight = weights[0] * scale
+    blank_weight *= scale
     for i in range(size):
         previous = before[i]
-        label = (before[i + 1] + blanks[i] + skips[i] * previous) * (weights[slots[i]] * scale)
+        label = (before[i + 1] + blanks[i] + skips[i] * previous) * (weights[i] * scale)
         blank = (blanks[i] + previous) * blank_weight
-        lost += 0.0 if label > negligible else negligible
-        label = label if label > negligible else floor
-        lost += 0.0 if blank > negligible else negligible
-        blank = blank if blank > negligible else floor
-        now[i + 1] = label
-        blanks[i] = blank
-        total += label + blank
+        lost += (0.0 if label > negligible else negligible) + (0.0 if blank > negligible else negligible)
+        kept_label = label if label > negligible else floor
+        kept_blank = blank if blank > negligible else floor
+        now[i + 1] = kept_label
+        blanks[i] = kept_blank
+        total += kept_label + kept_blank
     entering = blanks[size] + before[size]
     blank = entering * blank_weight
     lost += 0.0 if blank > negligible or entering == 0.0 else negligible
@@ -116,7 +124,17 @@ def _forward_row(before, now, blanks, weights, slots, skips, size, scale, neglig
 
 @kernel_part(fast_math=True)
 def _forward(
-    weights, num_columns, num_frames, num_labels, slots, skips, frames_needed, forward, scales, windows, floor
+    weights,
+    label_weights,
+    num_columns,
+    num_frames,
+    num_labels,
+    skips,
+    frames_needed,
+    forward,
+    scales,
+    windows,
+    floor,
 ):
     """The NLL, the last frame's probability in scaled units, and a bound of what it lacks."""
     blanks = np.zeros(num_labels + 1)
@@ -127,7 +145,7 @@ def _forward(
     total = 1.0
     lost = 0.0
     low, high = 0, 0
-    start = np.zeros(num_labels + 2)
+    forward[0] = 0.0
     for t in range(num_frames):
         if high < num_labels and frames_needed[high] <= t + 1:
             high += 1
@@ -140,15 +158,23 @@ def _forward(
         size = high - low
         if size < 0:
             return np.nan, 0.0, np.inf
-        row = weights[t * num_columns : (t + 1) * num_columns]
-        before = start if t == 0 else forward[t - 1]
-        now = forward[t]
+        before = forward[t]
+        now = forward[t + 1]
         now[low] = 0.0
         now[high + 1] = 0.0
         if lost > 0.0:
-            lost *= row.sum() * scale
+            lost *= weights[t * num_columns : (t + 1) * num_columns].sum() * scale
         total, lost_now = _forward_row(
-            before[low:], now[low:], blanks[low:], row, slots[low:], skips[low:], size, scale, negligible, floor
+            before[low:],
+            now[low:],
+            blanks[low:],
+            label_weights[t, low:],
+            skips[low:],
+            size,
+            weights[t * num_columns],
+            scale,
+            negligible,
+            floor,
         )
         lost += lost_now
         if not total > 0.0:
@@ -159,45 +185,71 @@ def _forward(
             low += 1
         if size > 1 and now[high] == 0.0:
             high -= 1
-    final = (
-        forward[num_frames - 1, num_labels] + blanks[num_labels] if windows[num_frames - 1, 1] == num_labels else 0.0
-    )
+    is_through = windows[num_frames - 1, 1] == num_labels
+    final = forward[num_frames, num_labels] + blanks[num_labels] if is_through else 0.0
     return nll - math.log(final), final, lost
 
 
 @kernel_part(inline=True)
 def _backward_row(
-    forward, blanks, labels, arriving, occupancies, weights, slots, skips, size, scale, negligible, floor
+    forward,
+    blanks,
+    labels,
+    arriving,
+    occupancies,
+    weights,
+    slots,
+    skips,
+    size,
+    blank_weight,
+    scale,
+    negligible,
+    floor,
 ):
     """Adds up each class's share of the frame, and steps the backward probabilities to the frame before.
 
-    ``labels`` starts one label earlier than the others: from there a path may come in. Returns their sum.
+    ``labels`` starts one label earlier than the others: from there a path may come in. Returns the new ones' sum.
     """
-    total = blanks[size]
     for i in range(size):
-        slot = slots[i]
         label = labels[i + 1]
-        occupancies[slot] += forward[i] * label
-        total += label + blanks[i]
-        arriving[i] = label * (weights[slot] * scale)
+        occupancies[slots[i]] += forward[i] * label
+        arriving[i] = label * (weights[i] * scale)
     arriving[size] = 0.0
-    blank_weight = weights[0] * scale
+    blank_weight *= scale
     entering = blanks[0] * blank_weight + skips[0] * arriving[0]
     labels[0] = entering if entering > negligible else floor
+    total = labels[0]
     for i in range(size):
         blank_after = blanks[i + 1] * blank_weight
         label = arriving[i] + blank_after + skips[i + 1] * arriving[i + 1]
         blank = blanks[i] * blank_weight + arriving[i]
-        labels[i + 1] = label if label > negligible else floor
-        blanks[i] = blank if blank > negligible else floor
+        kept_label = label if label > negligible else floor
+        kept_blank = blank if blank > negligible else floor
+        labels[i + 1] = kept_label
+        blanks[i] = kept_blank
+        total += kept_label + kept_blank
     blank = blanks[size] * blank_weight
     blanks[size] = blank if blank > negligible else floor
+    total += blanks[size]
     return total
 
 
 @kernel_part(fast_math=True)
 def _backward(
-    weights, num_columns, num_frames, num_labels, slots, skips, forward, scales, windows, final, floor, values, step
+    weights,
+    label_weights,
+    num_columns,
+    num_frames,
+    num_labels,
+    slots,
+    skips,
+    forward,
+    scales,
+    windows,
+    final,
+    floor,
+    values,
+    step,
 ):
     """Writes the gradient of the classes that are visited; returns the largest sum of a frame's probabilities."""
     labels = np.zeros(num_labels + 1)  # the first stands for the label before label 0
@@ -207,21 +259,22 @@ def _backward(
     labels[num_labels] = 1.0 / final
     blanks[num_labels] = 1.0 / final
     negligible = max(floor, _NEGLIGIBLE)
-    largest = 0.0
+    largest = 2.0 / final
     for t in range(num_frames - 1, -1, -1):
         low, high = windows[t, 0], windows[t, 1]
         occupancies[:] = 0.0
         row = weights[t * num_columns : (t + 1) * num_columns]
         total = _backward_row(
-            forward[t, low + 1 :],
+            forward[t + 1, low + 1 :],
             blanks[low:],
             labels[low:],
             arriving,
             occupancies,
-            row,
+            label_weights[t, low:],
             slots[low:],
             skips[low:],
             high - low,
+            row[0],
             scales[t],
             negligible,
             floor,
@@ -253,7 +306,8 @@ def ctc(start, stop, log_probs, targets, input_lengths, target_lengths, blank, p
     step = 1 if values.shape[1] else 0
     no_values = np.empty((1, columns.shape[1]), values.dtype)
     weights = np.empty(max_frames * columns.shape[1])
-    forward = np.empty((max_frames, max_labels + 2))
+    label_weights = np.empty((max_frames, max_labels))
+    forward = np.empty((max_frames + 1, max_labels + 2))  # the first row stands for the time before
     scales = np.empty(max_frames)
     windows = np.empty((max_frames, 2), np.int64)
     slot_of_class = np.zeros(num_classes, np.int64)
@@ -274,14 +328,15 @@ def ctc(start, stop, log_probs, targets, input_lengths, target_lengths, blank, p
             continue
         if not _weigh(log_probs[b], num_frames, columns[b], num_columns, weights):
             continue
+        _spread(weights, num_columns, num_frames, num_labels, slots, label_weights)
         out = values[b] if step else no_values
         for floor in (0.0, _FLOOR):
             loss, final, lost = _forward(
                 weights,
+                label_weights,
                 num_columns,
                 num_frames,
                 num_labels,
-                slots,
                 skips,
                 frames_needed,
                 forward,
@@ -295,6 +350,7 @@ def ctc(start, stop, log_probs, targets, input_lengths, target_lengths, blank, p
             if step or not accepted:
                 largest = _backward(
                     weights,
+                    label_weights,
                     num_columns,
                     num_frames,
                     num_labels,

@@ -44,18 +44,13 @@ def exp_float64(x):  # type: ignore[no-untyped-def]
     """exp(x) for x in [-700, 700] in float64, to 5e-16 relative; outside of that range the result means nothing."""
     n = np.floor(x * math.log2(math.e) + 0.5)
     r = (x - n * _LN2_UPPER) - n * _LN2_LOWER
-    series = _TERMS[11] + r * _TERMS[12]
-    series = _TERMS[10] + r * series
-    series = _TERMS[9] + r * series
-    series = _TERMS[8] + r * series
-    series = _TERMS[7] + r * series
-    series = _TERMS[6] + r * series
-    series = _TERMS[5] + r * series
-    series = _TERMS[4] + r * series
-    series = _TERMS[3] + r * series
-    series = _TERMS[2] + r * series
-    series = _TERMS[1] + r * series
-    series = _TERMS[0] + r * series
+    # by pairs and fours: one long chain of terms would wait for each of them
+    square = r * r
+    fourth = square * square
+    terms_0_to_3 = (_TERMS[0] + r * _TERMS[1]) + square * (_TERMS[2] + r * _TERMS[3])
+    terms_4_to_7 = (_TERMS[4] + r * _TERMS[5]) + square * (_TERMS[6] + r * _TERMS[7])
+    terms_8_to_11 = (_TERMS[8] + r * _TERMS[9]) + square * (_TERMS[10] + r * _TERMS[11])
+    series = terms_0_to_3 + fourth * (terms_4_to_7 + fourth * (terms_8_to_11 + fourth * _TERMS[12]))
     # by way of int32, into which processors without AVX-512 can convert several at once
     power_of_two = np.int64((np.int64(np.int32(n)) + np.int64(1023)) << np.int64(52)).view(np.float64)
     return series * power_of_two
