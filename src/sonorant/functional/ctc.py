@@ -264,9 +264,13 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tens
 
 
 def _backward(ctx: Any, grad_nll: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
+    if grad_nll is None:
+        return (None,) * 6
     columns, values = ctx.saved_tensors
-    gradient = None if grad_nll is None else torch.ops.sonorant.ctc_gradient(columns, values, grad_nll, ctx.num_classes)
-    return gradient, None, None, None, None, None
+    # the operator costs 100 us on the CPU, and only a graph needs it
+    is_traced = torch.is_grad_enabled() or type(grad_nll) is not Tensor or torch.compiler.is_compiling()
+    spread = torch.ops.sonorant.ctc_gradient if is_traced else _spread
+    return spread(columns, values, grad_nll, ctx.num_classes), None, None, None, None, None
 
 
 _ctc.register_autograd(_backward, setup_context=_setup_context)
@@ -274,6 +278,15 @@ _ctc.register_autograd(_backward, setup_context=_setup_context)
 
 @torch.library.custom_op("sonorant::ctc_gradient", mutates_args=())
 def _ctc_gradient(columns: Tensor, values: Tensor, factors: Tensor, num_classes: int) -> Tensor:
+    return _spread(columns, values, factors, num_classes)
+
+
+@_ctc_gradient.register_fake
+def _(columns: Tensor, values: Tensor, factors: Tensor, num_classes: int) -> Tensor:
+    return values.new_empty(values.shape[0], values.shape[1], num_classes)
+
+
+def _spread(columns: Tensor, values: Tensor, factors: Tensor, num_classes: int) -> Tensor:
     """``values`` times one factor an utterance in their ``columns`` of ``num_classes``, 0 elsewhere."""
     batch_size, max_frames, _ = values.shape
     if values.device.type == "cpu" and kernels.available():
@@ -286,8 +299,3 @@ def _ctc_gradient(columns: Tensor, values: Tensor, factors: Tensor, num_classes:
     index = columns.unsqueeze(1).expand(-1, max_frames, -1)
     gradient = values.new_zeros(batch_size, max_frames, num_classes)
     return gradient.scatter_(2, index, values * factors.view(-1, 1, 1))
-
-
-@_ctc_gradient.register_fake
-def _(columns: Tensor, values: Tensor, factors: Tensor, num_classes: int) -> Tensor:
-    return values.new_empty(values.shape[0], values.shape[1], num_classes)
