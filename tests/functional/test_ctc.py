@@ -203,6 +203,22 @@ def test_a_model_that_is_sure_and_right_is_not_slow(left_to_torch: list[int], fo
         close(gradient, slow, 1e-11)
 
 
+def test_a_long_utterance_of_an_untrained_model_is_not_slow(left_to_torch: list[int], form: str) -> None:
+    """States underflow that could matter for all that the forward pass knows; the backward pass knows better."""
+    log_probs, targets, *_ = batch(1200, 150, 30, batch_size=1, scale=0.1)
+    log_probs[0, ::7, 3] = -torch.inf
+    others = targets, lengths(1200), lengths(150)
+    losses, gradient = value_and_gradient(log_probs, *others)
+    alone = ctc_loss(log_probs, *others, reduction="none")
+    if form == "kernel":
+        assert not left_to_torch
+        expected, slow = by_torch(log_probs, *others)
+        close(losses, expected, 1e-11)
+        close(gradient, slow, 1e-11)
+    assert torch.equal(alone, losses)
+    assert not gradient[0, ::7, 3].any()
+
+
 def test_what_underflowed_may_be_what_counts_in_the_end(left_to_torch: list[int], form: str) -> None:
     """The best path is 1e-340 times less probable than others half way, and those die later."""
     frames, labels = 20, 8
