@@ -69,3 +69,18 @@ def test_the_exponential_that_vectorises() -> None:
     out = np.empty_like(x)
     exponentials(x, out)
     assert np.abs(out / np.exp(x.astype(np.float64)) - 1).max() < 2.5e-7
+
+
+def test_the_exponential_in_double_precision() -> None:
+    numba = pytest.importorskip("numba")
+    from sonorant.functional.kernels.exponential import exp_float64
+
+    @numba.njit
+    def exponentials(x: np.ndarray, out: np.ndarray) -> None:
+        for i in range(len(x)):
+            out[i] = exp_float64(x[i])
+
+    x = np.linspace(-700, 700, 200_001)
+    out = np.empty_like(x)
+    exponentials(x, out)
+    assert np.abs(out / np.exp(x) - 1).max() < 5e-16

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -66,12 +67,11 @@ def ctc_loss(
         raise ValueError(f"targets has {targets.shape[0]} rows for a batch of {batch_size}")
     check_lengths(input_lengths, "input_lengths", batch_size=batch_size, max_length=max_frames, min_length=0)
     check_lengths(target_lengths, "target_lengths", batch_size=batch_size, max_length=targets.shape[1], min_length=0)
-    target_mask = sequence_mask(target_lengths, targets.shape[1])
-    _check_targets(targets, target_mask, blank, num_classes)
 
-    nll, _ = torch.ops.sonorant.ctc(
-        log_probs.to(compute_dtype(log_probs)),
-        torch.where(target_mask, targets, 0).long(),
+    log_probs = log_probs.to(compute_dtype(log_probs))
+    nll, _, _ = torch.ops.sonorant.ctc(
+        log_probs,
+        targets.long(),
         input_lengths.long(),
         target_lengths.long(),
         blank,
@@ -121,10 +121,17 @@ def ctc_required_frames(
     return target_lengths.long() + repeats.sum(1)
 
 
-def _check_targets(targets: Tensor, mask: Tensor, blank: int, num_classes: int) -> None:
+def _check_values(
+    log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int
+) -> None:
+    """What has not been checked behind a compiled graph, and else would make torch read out of bounds."""
+    _, max_frames, num_classes = log_probs.shape
+    check_lengths(input_lengths, "input_lengths", max_length=max_frames, min_length=0)
+    check_lengths(target_lengths, "target_lengths", max_length=targets.shape[1], min_length=0)
     if not values_are_checkable(targets):
         return
-    wrong = mask & ((targets < 0) | (targets >= num_classes) | (targets == blank))
+    is_valid = (targets >= 0) & (targets < num_classes) & (targets != blank)
+    wrong = sequence_mask(target_lengths, targets.shape[1]) & ~is_valid
     if wrong.any():
         row, column = wrong.nonzero()[0].tolist()
         value = int(targets[row, column])
@@ -140,17 +147,35 @@ def _ctc(
     target_lengths: Tensor,
     blank: int,
     needs_gradient: bool,
-) -> tuple[Tensor, Tensor]:
-    """The NLL an utterance, inf where infeasible, and its gradient (empty when it is not needed)."""
-    inputs = log_probs, targets, input_lengths, target_lengths, blank
-    if log_probs.numel() == 0:  # torch refuses it
-        nll = torch.where(target_lengths > 0, torch.inf, 0.0).to(log_probs)
-        gradient = torch.zeros_like(log_probs, memory_format=torch.contiguous_format) if needs_gradient else None
-    elif log_probs.device.type == "cpu" and kernels.available():
-        nll, gradient = _by_kernel(*inputs, needs_gradient)
-    else:
-        nll, gradient = _by_torch(*inputs, needs_gradient)
-    return nll, log_probs.new_empty(0) if gradient is None else gradient
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The NLL an utterance, inf where infeasible, and its gradient (empty when it is not needed).
+
+    Only the blank and the labels have a gradient: it is ``values``, ``(batch, time, width)``, of the classes
+    ``columns``, ``(batch, width)``. A class that stands there several times has the same value in all places.
+    """
+    arguments = (targets, input_lengths, target_lengths, blank, needs_gradient)
+    if log_probs.device.type == "cpu" and kernels.available():
+        return _by_kernel(log_probs.contiguous(), *arguments)
+    _check_values(log_probs, *arguments[:4])
+    nll, gradient = _by_torch(log_probs, *arguments)
+    return nll, *_select(gradient, targets, target_lengths, blank)
+
+
+def _empty_gradient(log_probs: Tensor, targets: Tensor, needs_gradient: bool) -> tuple[Tensor, Tensor]:
+    batch_size, max_frames, num_classes = log_probs.shape
+    width = min(targets.shape[1] + 1, num_classes)
+    columns = targets.new_empty(batch_size, width)
+    return columns, log_probs.new_empty(batch_size, max_frames if needs_gradient else 0, width)
+
+
+def _select(gradient: Tensor, targets: Tensor, target_lengths: Tensor, blank: int) -> tuple[Tensor, Tensor]:
+    """The columns of a whole gradient, ``(batch, time, classes)``, that are not 0."""
+    batch_size, max_frames, num_classes = gradient.shape
+    if targets.shape[1] + 1 >= num_classes:
+        return torch.arange(num_classes, device=gradient.device).repeat(batch_size, 1), gradient
+    labels = torch.where(sequence_mask(target_lengths, targets.shape[1]), targets, blank)
+    columns = torch.nn.functional.pad(labels, (1, 0), value=blank)
+    return columns, gradient.gather(2, columns.unsqueeze(1).expand(-1, max_frames, -1))
 
 
 def _by_kernel(
@@ -160,30 +185,27 @@ def _by_kernel(
     target_lengths: Tensor,
     blank: int,
     needs_gradient: bool,
-) -> tuple[Tensor, Tensor | None]:
+) -> tuple[Tensor, Tensor, Tensor]:
     from sonorant.functional.kernels.ctc import ctc
 
-    # a compiled graph comes here without checks, and the kernel would read out of bounds
-    batch_size, max_frames, num_classes = log_probs.shape
-    check_lengths(input_lengths, "input_lengths", max_length=max_frames, min_length=0)
-    check_lengths(target_lengths, "target_lengths", max_length=targets.shape[1], min_length=0)
-    if targets.numel() and not 0 <= int(targets.min()) <= int(targets.max()) < num_classes:
-        raise ValueError(f"targets: ids outside the {num_classes} classes")
-
-    nll = torch.empty(batch_size, dtype=torch.float64)
-    pending = torch.zeros(batch_size, dtype=torch.bool)
-    # the recursion is run to its end for a value alone too: only then is it known whether the numbers' range did
-    gradient = torch.zeros(log_probs.shape if needs_gradient else (0, 1, 1), dtype=log_probs.dtype)
-    inputs = [t.detach().contiguous().numpy() for t in (log_probs, targets, input_lengths, target_lengths)]
-    results = [t.numpy() for t in (pending, nll, gradient)]
-    kernels.run_over_batch(ctc, batch_size, *inputs, blank, *results)
+    batch_size = log_probs.shape[0]
+    nll = log_probs.new_empty(batch_size)
+    columns, values = _empty_gradient(log_probs, targets, needs_gradient)
+    pending = np.ones(batch_size, np.bool_)
+    inputs = [t.detach().numpy() for t in (log_probs, targets.contiguous(), input_lengths, target_lengths)]
+    results = [t.numpy() for t in (nll, columns, values)]
+    kernels.run_over_batch(ctc, batch_size, *inputs, blank, pending, *results)
     if pending.any():
-        rows = pending.nonzero().squeeze(1)
+        _check_values(log_probs, targets, input_lengths, target_lengths, blank)
+        rows = torch.from_numpy(pending).nonzero().squeeze(1)
+        # in float64, since float32 log probabilities of long utterances make a gradient that is off by some 1e-3
         lengths = input_lengths[rows], target_lengths[rows]
-        nll[rows], gradient_rows = _by_torch(log_probs[rows].double(), targets[rows], *lengths, blank, needs_gradient)
-        if gradient_rows is not None:
-            gradient[rows] = gradient_rows.to(gradient.dtype)
-    return nll.to(log_probs.dtype), gradient if needs_gradient else None
+        nll_rows, gradient = _by_torch(log_probs[rows].double(), targets[rows], *lengths, blank, needs_gradient)
+        nll[rows] = nll_rows.to(nll.dtype)
+        if needs_gradient:
+            columns[rows], values_rows = _select(gradient, targets[rows], lengths[1], blank)
+            values[rows] = values_rows.to(values.dtype)
+    return nll, columns, values
 
 
 def _by_torch(
@@ -193,20 +215,34 @@ def _by_torch(
     target_lengths: Tensor,
     blank: int,
     needs_gradient: bool,
-) -> tuple[Tensor, Tensor | None]:
-    inputs = log_probs.transpose(0, 1), targets, input_lengths, target_lengths
-    nll, log_alpha = torch.ops.aten._ctc_loss.Tensor(*inputs, blank)
+) -> tuple[Tensor, Tensor]:
+    """The recursion on log probabilities, by torch's own operator: the NLL and the whole gradient."""
+    if log_probs.numel() == 0:  # torch refuses it
+        nll = torch.where(target_lengths > 0, torch.inf, 0.0).to(log_probs)
+        return nll, torch.zeros_like(log_probs)
+    mask = sequence_mask(input_lengths, log_probs.shape[1])
+    log_probs = torch.where(mask.unsqueeze(2), log_probs, 0.0)
+    targets = torch.where(sequence_mask(target_lengths, targets.shape[1]), targets, 0)
+    inputs = log_probs.transpose(0, 1)
+    nll, log_alpha = torch.ops.aten._ctc_loss.Tensor(inputs, targets, input_lengths, target_lengths, blank)
     if not needs_gradient:
-        return nll, None
-    behind_softmax = torch.ops.aten._ctc_loss_backward.Tensor(
-        torch.ones_like(nll), *inputs, nll, log_alpha, blank, zero_infinity=True
-    )
+        return nll, log_probs[:, :0]
+    gradient = torch.ops.aten._ctc_loss_backward.Tensor(
+        torch.ones_like(nll),
+        inputs,
+        targets,
+        input_lengths,
+        target_lengths,
+        nll,
+        log_alpha,
+        blank,
+        zero_infinity=True,
+    ).transpose(0, 1)
     # torch's gradient is exp(log_probs) - occupancy, with a log-softmax before it in mind
-    gradient = log_probs.exp().contiguous()
-    torch.sub(behind_softmax.transpose(0, 1), gradient, out=gradient)
-    valid = sequence_mask(input_lengths, log_probs.shape[1]) & (nll != torch.inf).unsqueeze(1)
-    gradient.masked_fill_(~valid.unsqueeze(2), 0.0)
-    return nll, gradient.masked_fill_(log_probs == -torch.inf, 0.0)  # no path visits a class of probability 0
+    valid = mask & (nll != torch.inf).unsqueeze(1)
+    valid = valid.unsqueeze(2) & (log_probs != -torch.inf)  # no path visits a class of probability 0
+    gradient = torch.where(valid, gradient - log_probs.exp(), 0.0)
+    return nll, gradient.contiguous()
 
 
 @_ctc.register_fake
@@ -217,21 +253,49 @@ def _(
     target_lengths: Tensor,
     blank: int,
     needs_gradient: bool,
-) -> tuple[Tensor, Tensor]:
-    nll = log_probs.new_empty(log_probs.shape[0])
-    gradient = torch.empty_like(log_probs, memory_format=torch.contiguous_format)
-    return nll, gradient if needs_gradient else log_probs.new_empty(0)
+) -> tuple[Tensor, Tensor, Tensor]:
+    return log_probs.new_empty(log_probs.shape[0]), *_empty_gradient(log_probs, targets, needs_gradient)
 
 
-def _setup_context(ctx: Any, inputs: tuple[object, ...], output: tuple[Tensor, Tensor]) -> None:
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
     ctx.set_materialize_grads(False)  # or autograd makes zeros for the gradient of the gradient
-    ctx.save_for_backward(output[1])
+    ctx.save_for_backward(*output[1:])
+    ctx.num_classes = inputs[0].shape[2]
 
 
-def _backward(ctx: Any, grad_nll: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, ...]:
-    (gradient,) = ctx.saved_tensors
-    grad_log_probs = None if grad_nll is None else grad_nll.view(-1, 1, 1) * gradient
-    return grad_log_probs, None, None, None, None, None
+def _backward(ctx: Any, grad_nll: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
+    if grad_nll is None:
+        return (None,) * 6
+    columns, values = ctx.saved_tensors
+    # the operator costs 100 us on the CPU, and only a graph needs it
+    is_traced = torch.is_grad_enabled() or type(grad_nll) is not Tensor or torch.compiler.is_compiling()
+    spread = torch.ops.sonorant.ctc_gradient if is_traced else _spread
+    return spread(columns, values, grad_nll, ctx.num_classes), None, None, None, None, None
 
 
 _ctc.register_autograd(_backward, setup_context=_setup_context)
+
+
+@torch.library.custom_op("sonorant::ctc_gradient", mutates_args=())
+def _ctc_gradient(columns: Tensor, values: Tensor, factors: Tensor, num_classes: int) -> Tensor:
+    return _spread(columns, values, factors, num_classes)
+
+
+@_ctc_gradient.register_fake
+def _(columns: Tensor, values: Tensor, factors: Tensor, num_classes: int) -> Tensor:
+    return values.new_empty(values.shape[0], values.shape[1], num_classes)
+
+
+def _spread(columns: Tensor, values: Tensor, factors: Tensor, num_classes: int) -> Tensor:
+    """``values`` times one factor an utterance in their ``columns`` of ``num_classes``, 0 elsewhere."""
+    batch_size, max_frames, _ = values.shape
+    if values.device.type == "cpu" and kernels.available():
+        from sonorant.functional.kernels.ctc import scatter
+
+        gradient = values.new_empty(batch_size, max_frames, num_classes)
+        arrays = [t.detach().numpy() for t in (columns, values, factors.contiguous(), gradient)]
+        kernels.run_over_batch(scatter, batch_size, *arrays)
+        return gradient
+    index = columns.unsqueeze(1).expand(-1, max_frames, -1)
+    gradient = values.new_zeros(batch_size, max_frames, num_classes)
+    return gradient.scatter_(2, index, values * factors.view(-1, 1, 1))

@@ -6,7 +6,7 @@ import numpy as np
 
 from sonorant.functional.kernels import kernel_part
 
-__all__ = ["exp_float32"]
+__all__ = ["exp_float32", "exp_float64"]
 
 _LOG2_E = np.float32(math.log2(math.e))
 # ln 2 in two parts. The first has so few bits that its product with an exponent is exact.
@@ -31,4 +31,26 @@ def exp_float32(x):  # type: ignore[no-untyped-def]
     series = _C1 + r * series
     series = _C0 + r * series
     power_of_two = np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
+    return series * power_of_two
+
+
+_TERMS = tuple(1 / math.factorial(n) for n in range(13))
+_LN2_UPPER = 0.693147180369123816490  # 32 bits, so that its product with an exponent is exact
+_LN2_LOWER = 1.90821492927058770002e-10
+
+
+@kernel_part()
+def exp_float64(x):  # type: ignore[no-untyped-def]
+    """exp(x) for x in [-700, 700] in float64, to 5e-16 relative; outside of that range the result means nothing."""
+    n = np.floor(x * math.log2(math.e) + 0.5)
+    r = (x - n * _LN2_UPPER) - n * _LN2_LOWER
+    # by pairs and fours: one long chain of terms would wait for each of them
+    square = r * r
+    fourth = square * square
+    terms_0_to_3 = (_TERMS[0] + r * _TERMS[1]) + square * (_TERMS[2] + r * _TERMS[3])
+    terms_4_to_7 = (_TERMS[4] + r * _TERMS[5]) + square * (_TERMS[6] + r * _TERMS[7])
+    terms_8_to_11 = (_TERMS[8] + r * _TERMS[9]) + square * (_TERMS[10] + r * _TERMS[11])
+    series = terms_0_to_3 + fourth * (terms_4_to_7 + fourth * (terms_8_to_11 + fourth * _TERMS[12]))
+    # by way of int32, into which processors without AVX-512 can convert several at once
+    power_of_two = np.int64((np.int64(np.int32(n)) + np.int64(1023)) << np.int64(52)).view(np.float64)
     return series * power_of_two
