@@ -4,8 +4,9 @@ from pathlib import Path
 
 from sonorant.export.model_folder import ModelFolderError, read_model_folder
 from sonorant.inference.recognizer import Recognizer
+from sonorant.inference.transcript import RecognizedWord, Transcript
 
-__all__ = ["Recognizer", "load"]
+__all__ = ["RecognizedWord", "Recognizer", "Transcript", "load"]
 
 
 def load(folder: str | Path) -> Recognizer:

@@ -1,16 +1,19 @@
 """Words and the symbols they are made of."""
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 __all__ = ["Lexicon"]
+
+_SPACES = str.maketrans("\t\r", "  ")
 
 
 class Lexicon:
     """Pronunciations of words; a word may have several.
 
     Args:
-        entries: for each word its pronunciations, each a sequence of symbols.
+        entries: for each word its pronunciations, each a sequence of symbols; one that comes twice counts once.
 
     Example:
         >>> from sonorant.text import Lexicon
@@ -20,10 +23,11 @@ class Lexicon:
     """
 
     def __init__(self, entries: Mapping[str, Sequence[Sequence[str]]]) -> None:
-        for word, pronunciations in entries.items():
+        ordered = sorted(entries.items())
+        for word, pronunciations in ordered:
             if not pronunciations or not all(pronunciations):
                 raise ValueError(f"lexicon: {word!r} has no pronunciation, or an empty one")
-        self.entries = {word: [list(symbols) for symbols in entries[word]] for word in sorted(entries)}
+        self.entries = {word: [list(pron) for pron in dict.fromkeys(map(tuple, prons))] for word, prons in ordered}
 
     def __len__(self) -> int:
         """The number of words."""
@@ -60,13 +64,25 @@ class Lexicon:
     def read(cls, path: Path) -> "Lexicon":
         """Read a file of :meth:`to_text` lines.
 
+        UTF-8 with or without byte order mark, brought to Unicode NFC. Spaces and tabs separate: a no-break space
+        belongs to its word. Empty lines are passed over.
+
         Raises:
-            ValueError: a word without symbols (naming the line).
+            ValueError: a word without symbols (naming the line), or a file that is not UTF-8 or holds no word.
         """
         entries: dict[str, list[list[str]]] = {}
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-            word, *symbols = line.split()
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: not UTF-8 (byte {error.start})") from error
+        for number, line in enumerate(unicodedata.normalize("NFC", text).split("\n"), start=1):
+            word, *symbols = line.translate(_SPACES).strip(" ").split(" ") if line.strip() else [""]
+            symbols = [symbol for symbol in symbols if symbol]
+            if not word:
+                continue
             if not symbols:
                 raise ValueError(f"{path}:{number}: {word!r} has no pronunciation")
             entries.setdefault(word, []).append(symbols)
+        if not entries:
+            raise ValueError(f"{path}: holds no word")
         return cls(entries)
