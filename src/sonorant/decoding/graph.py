@@ -66,10 +66,14 @@ def decoding_graph(
     kaldifst.minimize_encoded(composed)
     _remove_disambiguation(composed, first_disambiguation)
     topology = topology_fst(symbols)
-    kaldifst.arcsort(topology, "olabel")
-    # alt_sequence takes the epsilons of L o G before those of T: no path comes twice, and a word whose end is marked
-    # by a disambiguation symbol is put out with its last symbol and not with the first of the next word
-    graph = kaldifst.compose(topology, composed, compose_filter="alt_sequence")
+    # Composition takes the epsilons of its first argument before those of the second, so that no path comes twice.
+    # Both are turned round to make L o G the first: a word whose end is marked by a disambiguation symbol is then put
+    # out with its last symbol and not with the first of the next word.
+    kaldifst.invert(composed)
+    kaldifst.invert(topology)
+    kaldifst.arcsort(topology, "ilabel")
+    graph = kaldifst.compose(composed, topology)
+    kaldifst.invert(graph)
     if graph.num_states == 0:
         raise ValueError("no sentence of the language model can be said with the words of the lexicon")
     kaldifst.arcsort(graph, "ilabel")

@@ -2,17 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from sonorant.decoding.ctc import TokenSpan
 
-__all__ = ["place_words", "read_words"]
+__all__ = ["place_words", "read_words", "symbol_confidence"]
 
 Spelling = tuple[int, ...]
 
 
 def place_words(
     spans: Sequence[TokenSpan], spellings: Sequence[Sequence[Spelling]], frames: Sequence[int], silence: int | None
-) -> list[tuple[int, int]]:
-    """Where the words of a path begin and end.
+) -> list[list[TokenSpan]]:
+    """Which symbols of a path belong to which of its words.
 
     Args:
         spans: the symbols of the path.
@@ -21,7 +24,7 @@ def place_words(
         silence: the symbol that may stand between words, or None.
 
     Returns:
-        For each word its first frame, and the one after its last.
+        The symbols of each word.
 
     Raises:
         ValueError: the symbols do not spell the words.
@@ -49,7 +52,7 @@ def place_words(
         while position not in choices:
             position += 1
         end = position + choices[position]
-        places.append((spans[position].start, spans[end - 1].end))
+        places.append(list(spans[position:end]))
         position = end
     return places
 
@@ -83,3 +86,14 @@ def read_words(
                 break
         start += 1
     return words
+
+
+def symbol_confidence(log_probs: npt.NDArray[np.float32], symbols: Sequence[TokenSpan]) -> float:
+    """The probability of a word's least probable symbol, each averaged over the frames in which it stands.
+
+    Args:
+        log_probs: ``(frames, classes)``.
+        symbols: of the word.
+    """
+    means = [np.exp(log_probs[span.start : span.end, span.token].astype(np.float64)).mean() for span in symbols]
+    return min(1.0, float(min(means)))

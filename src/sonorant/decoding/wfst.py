@@ -2,16 +2,17 @@
 
 import logging
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from sonorant.decoding.arpa import uniform_unigram
-from sonorant.decoding.ctc import WordSpan, merge_frames
+from sonorant.decoding.ctc import TokenSpan, WordSpan, merge_frames
 from sonorant.decoding.graph import decoding_graph, word_table
 from sonorant.decoding.posteriors import WordPosteriors
-from sonorant.decoding.spelling import place_words
+from sonorant.decoding.spelling import place_words, symbol_confidence
 from sonorant.text import Lexicon, SymbolTable
 
 if TYPE_CHECKING:
@@ -94,9 +95,11 @@ class WfstDecoder:
         """Decode one utterance into words with their frames and confidences.
 
         A word reaches from the first frame of its first symbol to the last frame of its last symbol on the best path.
-        Its confidence is its posterior probability in its place: the share of all paths, each with its probability,
-        that say this word between the middle of the gap before it and the middle of the gap after it. Homophones share
-        theirs, and so do spellings of one sound that the language model likes as well.
+        Its confidence is the product of two probabilities. The first is its posterior in its place: the share of all
+        paths, each with its probability, that say this word between the middle of the gap before it and the middle of
+        the gap after it; so competing words (homophones above all) take their share. The second is that of its least
+        probable symbol, averaged over the frames in which the best path has it. The posterior alone says little of
+        noise: it takes frames for independent, so that several doubtful ones make a sure word.
 
         Args:
             log_probs: ``(frames, classes)``.
@@ -111,10 +114,10 @@ class WfstDecoder:
         words = [self._words[index] for index in path.words]
         runs = merge_frames(path.classes, self._blank)
         places = place_words(runs, [self._spellings[word] for word in words], path.frames, self._silence)
-        confidences = self._confidences(scores, path.words, places)
+        posteriors = self._word_posteriors(scores, path.words, places)
         return [
-            WordSpan(word, start, end, confidence)
-            for word, (start, end), confidence in zip(words, places, confidences, strict=True)
+            WordSpan(word, place[0].start, place[-1].end, posterior * symbol_confidence(log_probs, place))
+            for word, place, posterior in zip(words, places, posteriors, strict=True)
         ]
 
     @cached_property
@@ -122,13 +125,13 @@ class WfstDecoder:
         beam = min(self._beam, _CONFIDENCE_BEAM)
         return WordPosteriors(self._graph, beam=beam, max_active=min(self._max_active, _CONFIDENCE_STATES))
 
-    def _confidences(
-        self, scores: npt.NDArray[np.float32], words: list[int], places: list[tuple[int, int]]
+    def _word_posteriors(
+        self, scores: npt.NDArray[np.float32], words: list[int], places: list[list[TokenSpan]]
     ) -> list[float]:
         distinct = sorted(set(words))
         counts = self._posteriors(scores, distinct)
-        ends, starts = [0] + [end for _, end in places], [start for start, _ in places] + [len(scores)]
-        bounds = [0, *((end + start) // 2 for end, start in zip(ends[1:-1], starts[1:-1], strict=True)), len(scores)]
+        gaps = [(before[-1].end + after[0].start) // 2 for before, after in pairwise(places)]
+        bounds = [0, *gaps, len(scores)]
         sums = [
             counts[bounds[index] : bounds[index + 1], distinct.index(word)].sum() for index, word in enumerate(words)
         ]

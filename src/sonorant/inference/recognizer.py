@@ -14,7 +14,7 @@ from torch import Tensor
 from sonorant.data.audio import AudioError, Samples, check_samples, load_audio
 from sonorant.data.features import Fbank, FbankConfig
 from sonorant.decoding.ctc import WordSpan, ctc_greedy_decode
-from sonorant.decoding.spelling import read_words
+from sonorant.decoding.spelling import read_words, symbol_confidence
 from sonorant.decoding.wfst import WfstDecoder, uniform_unigram
 from sonorant.export.model_folder import ModelFolder, ModelFolderError, write_model_folder
 from sonorant.inference.transcript import RecognizedWord, Transcript
@@ -98,9 +98,9 @@ class Recognizer:
     ) -> Transcript:
         """The words of one recording with their times and confidences.
 
-        The confidence of the WFST decoder is the word's posterior probability in its place, summed over all alignments
-        and competing words (see :meth:`sonorant.decoding.wfst.WfstDecoder.decode_words`). That of the greedy decoder is
-        the probability of the word's least probable symbol, each symbol in its best frame; it knows no competing words.
+        The confidence of the greedy decoder is the probability of the word's least probable symbol, averaged over the
+        symbol's frames. That of the WFST decoder is this times the word's posterior probability in its place, against
+        all competing words (see :meth:`sonorant.decoding.wfst.WfstDecoder.decode_words`).
 
         Args:
             audio: as in :meth:`transcribe`.
@@ -189,10 +189,10 @@ class Recognizer:
         all_spans = ctc_greedy_decode(log_probs.values, log_probs.lengths, blank=self.symbols.blank)
         result = []
         for row, spans in zip(_rows(log_probs), all_spans, strict=True):
-            words = []
-            for word, symbols in read_words(spans, self._word_of, silence):
-                best = [row[symbol.start : symbol.end, symbol.token].max() for symbol in symbols]
-                words.append(WordSpan(word, symbols[0].start, symbols[-1].end, min(1.0, float(min(best).exp()))))
+            words = [
+                WordSpan(word, symbols[0].start, symbols[-1].end, symbol_confidence(row.numpy(), symbols))
+                for word, symbols in read_words(spans, self._word_of, silence)
+            ]
             result.append(words)
         return result
 
