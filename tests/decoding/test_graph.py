@@ -102,3 +102,9 @@ def test_ten_thousand_words_of_eighty_symbols_take_seconds() -> None:
     graph = decoding_graph(SymbolTable(names), lexicon, uniform_unigram(lexicon))
     assert time.process_time() - start < 30
     assert sum(graph.num_arcs(state) for state in range(graph.num_states)) < 1_000_000
+
+
+def test_a_word_spelled_with_the_blank_is_refused() -> None:
+    lexicon = Lexicon({"a": [["x", "<blk>"]]})
+    with pytest.raises(ValueError, match="word 'a' is spelled with the blank <blk>"):
+        decoding_graph(SymbolTable(["x"]), lexicon, uniform_unigram(lexicon))

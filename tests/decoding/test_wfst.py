@@ -190,3 +190,20 @@ def test_where_no_path_exists_nothing_is_recognised() -> None:
 def test_nan_is_refused() -> None:
     with pytest.raises(ValueError, match="log_probs holds NaN"):
         WfstDecoder(SYMBOLS, YESNO, uniform_unigram(YESNO)).decode(np.full((2, 4), np.nan, dtype=np.float32))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_words_of_any_lexicon_are_placed_in_order(seed: int) -> None:
+    """Random pronunciations make homophones and words that begin others or hold them."""
+    random = np.random.default_rng(seed)
+    names = ["SIL", "p", "q", "r"]
+    pronunciations = [[random.choice(names[1:], random.integers(1, 4)).tolist() for _ in range(2)] for _ in range(6)]
+    lexicon = Lexicon({f"w{index}": prons for index, prons in enumerate(pronunciations)})
+    silence = "SIL" if seed % 2 else None
+    decoder = WfstDecoder(SymbolTable(names), lexicon, uniform_unigram(lexicon), silence=silence)
+    for num_frames in (1, 5, 20):
+        log_probs = np.log(random.dirichlet(np.full(5, 0.3), num_frames) + 1e-12).astype(np.float32)
+        words = decoder.decode_words(log_probs)
+        assert [word.word for word in words] == decoder.decode(log_probs)
+        assert all(0 <= word.confidence <= 1 and word.start < word.end for word in words)
+        assert all(before.end <= after.start for before, after in itertools.pairwise(words))

@@ -139,7 +139,7 @@ def _quoted(text: str) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.17g}" if value % 1 else f"{value:.0f}"
+    return repr(float(value)).removesuffix(".0")
 
 
 def _values(text: str) -> Sequence[str | float]:

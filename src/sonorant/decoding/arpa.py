@@ -66,17 +66,9 @@ def check_vocabulary(arpa: str, lexicon: Lexicon) -> None:
             f"the lexicon has {_named(lexicon.words)}; the language model has {_named(in_arpa)}"
         )
     if unpronounced:
-        logger.warning(
-            "the lexicon lacks %d words of the language model, which cannot be recognised: %s",
-            len(unpronounced),
-            _named(unpronounced),
-        )
+        logger.warning("not recognised, since the lexicon lacks them: %s", _named(unpronounced))
     if unmodelled and in_arpa:
-        logger.warning(
-            "the language model lacks %d words of the lexicon, which cannot be recognised: %s",
-            len(unmodelled),
-            _named(unmodelled),
-        )
+        logger.warning("not recognised, since the language model lacks them: %s", _named(unmodelled))
 
 
 def grammar_fst(arpa: str, words: list[str]) -> "kaldifst.StdVectorFst":

@@ -55,6 +55,10 @@ def decoding_graph(
     import kaldifst
 
     words = word_table(lexicon)
+    blank = symbols.symbols[symbols.blank]
+    for word, prons in lexicon.entries.items():
+        if any(blank in pron for pron in prons):
+            raise ValueError(f"lexicon: word {word!r} is spelled with the blank {blank}")
     first_disambiguation = len(symbols) + 1
     lexicon_transducer = _lexicon_fst(symbols, lexicon, words, silence, first_disambiguation)
     check_vocabulary(arpa, lexicon)
