@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sonorant.cli import main
+from sonorant.data.textgrid import read_textgrid
 from sonorant.inference import Recognizer
 
 Write = Callable[..., Path]
@@ -65,6 +66,46 @@ def test_one_bad_file_does_not_stop_the_others(model: str, write_wav: Write, cap
     assert [line.split("\t")[0] for line in output.out.splitlines()] == [str(good)]
     assert "gone.wav: no such file" in output.err
     assert "short.wav: too short: 10 frames" in output.err
+
+
+def test_json_gives_words_with_times_and_confidences(model: str, write_wav: Write, capsys: Capture) -> None:
+    paths = [str(write_wav(name, seconds=2)) for name in ("b.wav", "é.wav")]
+    for decoder in ("wfst", "greedy"):
+        assert main(["transcribe", model, *paths, "--json", "--decoder", decoder]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        found = [json.loads(line) for line in lines]
+        assert [item["path"] for item in found] == paths
+        assert "é" in lines[1]
+        for item in found:
+            assert item.keys() == {"path", "text", "duration", "words"}
+            assert item["text"] == " ".join(word["word"] for word in item["words"])
+            assert all(word.keys() == {"word", "start", "end", "confidence"} for word in item["words"])
+
+
+def test_textgrids_of_equal_names_in_different_folders(
+    model: str, write_wav: Write, tmp_path: Path, capsys: Capture
+) -> None:
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+    paths = [str(write_wav(f"{folder}/a.wav", seconds=2)) for folder in ("x", "y")]
+    out = tmp_path / "grids" / "new"
+    assert main(["transcribe", model, *paths, "--textgrid", str(out)]) == 0
+    assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()] == paths
+    assert sorted(path.name for path in out.iterdir()) == ["a-2.TextGrid", "a.TextGrid"]
+    assert read_textgrid(out / "a.TextGrid").duration == 2
+    assert main(["transcribe", model, paths[0], "--textgrid", str(out)]) == 2
+    assert "a.TextGrid is there already" in capsys.readouterr().err
+
+
+def test_another_lexicon_and_language_model(model: str, write_wav: Write, tmp_path: Path, capsys: Capture) -> None:
+    path = str(write_wav("a.wav", seconds=2))
+    lexicon, arpa = tmp_path / "lexicon.txt", tmp_path / "lm.arpa"
+    lexicon.write_text("nay N\nyea Y\n")
+    arpa.write_text("rubbish")
+    assert main(["transcribe", model, path, "--lexicon", str(lexicon)]) == 0
+    assert set(capsys.readouterr().out.strip().partition("\t")[2].split()) <= {"nay", "yea"}
+    assert main(["transcribe", model, path, "--language-model", str(arpa)]) == 2
+    assert f"{arpa}: not a language model" in capsys.readouterr().err
 
 
 def test_evaluates_a_table(model: str, write_wav: Write, tmp_path: Path, capsys: Capture) -> None:

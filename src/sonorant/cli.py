@@ -16,6 +16,7 @@ from sonorant.recipes import RECIPES, load_recipe
 if TYPE_CHECKING:
     from sonorant.data.manifest import Fault
     from sonorant.inference import Recognizer
+    from sonorant.inference.transcript import TextGridNames
 
 __all__ = ["main"]
 
@@ -76,6 +77,10 @@ def _parser() -> argparse.ArgumentParser:
     transcribe.add_argument("model", type=Path, metavar="DIR", help="a run directory or a model folder")
     transcribe.add_argument("files", nargs="+", metavar="FILE", help="recordings; - reads their paths from stdin")
     transcribe.add_argument("--decoder", choices=("wfst", "greedy"), default="wfst", help="(default: wfst)")
+    transcribe.add_argument("--json", action="store_true", help="a JSON line each: words with times and confidences")
+    transcribe.add_argument("--textgrid", type=Path, metavar="OUT", help="write a Praat TextGrid each into this folder")
+    transcribe.add_argument("--language-model", type=Path, metavar="ARPA", help="instead of the model's own")
+    transcribe.add_argument("--lexicon", type=Path, metavar="FILE", help="other words, of the model's symbols")
     transcribe.set_defaults(run=_transcribe)
 
     data = verbs.add_parser("data", help="make corpora and look after them").add_subparsers(
@@ -167,11 +172,18 @@ def _evaluate(options: argparse.Namespace, rest: list[str]) -> int:
 
 def _transcribe(options: argparse.Namespace, rest: list[str]) -> int:
     from sonorant.inference import load
+    from sonorant.inference.transcript import TextGridNames
 
     recognizer = load(options.model)
+    if options.language_model is not None or options.lexicon is not None:
+        recognizer = recognizer.with_language(lexicon=options.lexicon, language_model=options.language_model)
+    grids = None
+    if options.textgrid is not None:
+        options.textgrid.mkdir(parents=True, exist_ok=True)
+        grids = TextGridNames(options.textgrid)
     failed = False
     for path in _paths(options.files):
-        failed |= not _transcribe_one(recognizer, path, options.decoder)
+        failed |= not _transcribe_one(recognizer, path, options, grids)
     return 2 if failed else 0
 
 
@@ -195,14 +207,29 @@ def _export(options: argparse.Namespace, rest: list[str]) -> int:
     return 0
 
 
-def _transcribe_one(recognizer: "Recognizer", path: str, decoder: Any) -> bool:
+def _transcribe_one(
+    recognizer: "Recognizer", path: str, options: argparse.Namespace, grids: "TextGridNames | None"
+) -> bool:
     """Print a transcript, or say on stderr why there is none: one bad file does not stop the others."""
+    from sonorant.data.textgrid import write_textgrid
+
+    grid = None if grids is None else grids.path(path)
     try:
-        text = recognizer.transcribe(path, decoder=decoder)
+        if grid is None and not options.json:
+            line = f"{path}\t{recognizer.transcribe(path, decoder=options.decoder)}"
+        else:
+            transcript = recognizer.recognize(path, decoder=options.decoder)
+            data = {"path": path, **transcript.to_json()}
+            line = json.dumps(data, ensure_ascii=False) if options.json else f"{path}\t{transcript.text}"
+            if grid is not None:
+                write_textgrid(grid, transcript.to_textgrid())
+    except FileExistsError:
+        print(f"sonorant: error: {path}: {grid} is there already", file=sys.stderr)
+        return False
     except (ValueError, OSError) as error:
         print(f"sonorant: error: {error}", file=sys.stderr)
         return False
-    print(f"{path}\t{text}", flush=True)
+    print(line, flush=True)
     return True
 
 

@@ -127,3 +127,83 @@ def test_viterbi_here_is_below_the_sum_over_paths() -> None:
         torch.from_numpy(log_probs)[None], torch.tensor([[2, 3]]), torch.tensor([6]), torch.tensor([2]), reduction="sum"
     )
     assert viterbi(log_probs, (2, 3)) < float(total)
+
+
+def test_words_reach_from_their_first_symbol_to_their_last() -> None:
+    lexicon = Lexicon({"a": [["x"]], "ab": [["x", "y"]], "b": [["y"]]})
+    decoder = WfstDecoder(SymbolTable(["SIL", "x", "y"]), lexicon, uniform_unigram(lexicon), silence="SIL")
+    classes = [0, 2, 2, 0, 3, 3, 0, 1, 1, 2, 0, 0, 2, 2, 2, 0]
+    words = decoder.decode_words(one_hot(classes, 4))
+    assert [word[:3] for word in words] == [("ab", 1, 6), ("a", 9, 10), ("a", 12, 15)]
+    assert [word.word for word in words] == decoder.decode(one_hot(classes, 4))
+
+
+def test_a_doubtful_word_has_less_confidence() -> None:
+    log_probs = one_hot([0, 2, 0, 0, 3, 0], 4)
+    log_probs[4] = np.log([0.02, 0.02, 0.4, 0.56])
+    sure, doubtful = WfstDecoder(SYMBOLS, YESNO, uniform_unigram(YESNO), silence="SIL").decode_words(log_probs)
+    assert (sure.word, doubtful.word) == ("NO", "YES")
+    assert 0.8 < sure.confidence <= 1
+    assert 0.2 < doubtful.confidence < 0.5
+
+
+def test_homophones_share_the_confidence() -> None:
+    log_probs = one_hot([0, 1, 0, 0], 2)
+    confidences = []
+    for words in (["one"], ["one", "won"], ["one", "won", "wan"]):
+        lexicon = Lexicon({word: [["S"]] for word in words})
+        (word,) = WfstDecoder(SymbolTable(["S"]), lexicon, uniform_unigram(lexicon)).decode_words(log_probs)
+        confidences.append(word.confidence)
+    one, two, three = confidences
+    assert two == pytest.approx(one / 2, rel=0.1)
+    assert three == pytest.approx(one / 3, rel=0.1)
+
+
+def test_nothing_said_has_no_words() -> None:
+    decoder = WfstDecoder(SYMBOLS, YESNO, uniform_unigram(YESNO), silence="SIL")
+    assert decoder.decode_words(one_hot([1, 1, 0, 0], 4)) == []
+    assert decoder.decode_words(np.zeros((0, 4), dtype=np.float32)) == []
+
+
+def test_a_beam_in_which_no_path_ends_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
+    """Everything speaks for forty words that are then not finished (the search keeps twenty states in any case)."""
+    begun = [f"s{index}" for index in range(40)]
+    lexicon = Lexicon({**{symbol: [[symbol, "y"]] for symbol in begun}, "c": [["z"]]})
+    symbols = SymbolTable([*begun, "y", "z"])
+    probs = np.array([[1e-20, *[0.02] * 40, 1e-20, 1e-5]] * 2 + [[1, *[1e-30] * 42]])
+    log_probs = np.log(probs).astype(np.float32)
+    parts = (symbols, lexicon, uniform_unigram(lexicon))
+    exact = WfstDecoder(*parts, beam=1000).decode(log_probs)
+    assert exact == ["c"]
+    assert not caplog.records
+    assert WfstDecoder(*parts, beam=5).decode(log_probs) == exact
+    assert "no path within the beam of 5 reaches the end" in caplog.text
+
+
+def test_where_no_path_exists_nothing_is_recognised() -> None:
+    decoder = WfstDecoder(SYMBOLS, YESNO, uniform_unigram(YESNO))
+    impossible = np.full((2, 4), -np.inf, dtype=np.float32)
+    assert decoder.decode(impossible) == []
+    assert decoder.decode_words(impossible) == []
+
+
+def test_nan_is_refused() -> None:
+    with pytest.raises(ValueError, match="log_probs holds NaN"):
+        WfstDecoder(SYMBOLS, YESNO, uniform_unigram(YESNO)).decode(np.full((2, 4), np.nan, dtype=np.float32))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_words_of_any_lexicon_are_placed_in_order(seed: int) -> None:
+    """Random pronunciations make homophones and words that begin others or hold them."""
+    random = np.random.default_rng(seed)
+    names = ["SIL", "p", "q", "r"]
+    pronunciations = [[random.choice(names[1:], random.integers(1, 4)).tolist() for _ in range(2)] for _ in range(6)]
+    lexicon = Lexicon({f"w{index}": prons for index, prons in enumerate(pronunciations)})
+    silence = "SIL" if seed % 2 else None
+    decoder = WfstDecoder(SymbolTable(names), lexicon, uniform_unigram(lexicon), silence=silence)
+    for num_frames in (1, 5, 20):
+        log_probs = np.log(random.dirichlet(np.full(5, 0.3), num_frames) + 1e-12).astype(np.float32)
+        words = decoder.decode_words(log_probs)
+        assert [word.word for word in words] == decoder.decode(log_probs)
+        assert all(0 <= word.confidence <= 1 and word.start < word.end for word in words)
+        assert all(before.end <= after.start for before, after in itertools.pairwise(words))

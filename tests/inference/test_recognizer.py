@@ -155,3 +155,106 @@ def test_evaluation_names_words_outside_the_lexicon(recognizer: Recognizer, writ
         evaluate(recognizer, [Utterance("a", path, "YES MAYBE")])
     with pytest.raises(ValueError, match="batch_size must be at least 1; got 0"):
         evaluate(recognizer, [], batch_size=0)
+
+
+def spoken(recognizer: Recognizer, classes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the model sure of these classes, whatever it hears."""
+    probs = torch.full((1, len(classes), 4), 0.01)
+    probs[0, torch.arange(len(classes)), torch.tensor(classes)] = 0.97
+    monkeypatch.setattr(recognizer, "log_probs", lambda features: Padded(probs.log(), torch.tensor([len(classes)])))
+
+
+@pytest.mark.parametrize("decoder", ["wfst", "greedy"])
+def test_times_are_seconds_of_the_recording(
+    recognizer: Recognizer, monkeypatch: pytest.MonkeyPatch, decoder: str
+) -> None:
+    """An output frame lies 13 input frames of 10 ms later than its number says: the network sees 13 to each side."""
+    spoken(recognizer, [0, 0, 2, 2, 2, 0, 0, 1, 0, 3, 0], monkeypatch)
+    text, words, duration = recognizer.recognize(np.zeros(8000), 8000, decoder=decoder)
+    assert (text, duration) == ("NO YES", 1.0)
+    assert [(word.word, round(word.start, 3), round(word.end, 3)) for word in words] == [
+        ("NO", 0.15, 0.18),
+        ("YES", 0.22, 0.23),
+    ]
+    assert all(0.8 < word.confidence <= 1 for word in words)
+
+
+@pytest.mark.parametrize("decoder", ["wfst", "greedy"])
+def test_the_model_s_frames_are_where_the_sound_is(recognizer: Recognizer, decoder: str) -> None:
+    """A click in silence moves the outputs around it, and their middle is its time."""
+    samples = np.zeros(16000, dtype=np.float32)
+    samples[11200] = 0.5
+    quiet = recognizer.log_probs([recognizer.extract(np.zeros(16000, dtype=np.float32), 8000)]).values[0]
+    loud = recognizer.log_probs([recognizer.extract(samples, 8000)]).values[0]
+    (changed,) = ((loud - loud[0]).abs().amax(1) > 1e-4).nonzero(as_tuple=True)
+    assert quiet.shape == loud.shape
+    shift, shrink = 0.01, recognizer.model.encoder.shrink
+    middle = (changed[0] + changed[-1] + 1) / 2 + shrink / 2
+    assert float(middle) * shift == pytest.approx(1.4, abs=0.015)
+
+
+def test_recognize_and_transcribe_agree(recognizer: Recognizer, write_wav: Write) -> None:
+    path = write_wav("a.wav", seconds=3)
+    for decoder in ("wfst", "greedy"):
+        transcript = recognizer.recognize(path, decoder=decoder)
+        assert transcript.text == recognizer.transcribe(path, decoder=decoder)
+        assert transcript.text == " ".join(word.word for word in transcript.words)
+        assert all(0 <= word.start < word.end <= 3 and 0 <= word.confidence <= 1 for word in transcript.words)
+
+
+def test_words_do_not_depend_on_the_batch(recognizer: Recognizer, write_wav: Write) -> None:
+    features = [recognizer.extract(write_wav(f"{index}.wav", seconds=0.5 + index)) for index in range(3)]
+    for decoder in ("wfst", "greedy"):
+        together = recognizer.decode_words(recognizer.log_probs(features), decoder)
+        for row, words in zip(features, together, strict=True):
+            (alone,) = recognizer.decode_words(recognizer.log_probs([row]), decoder)
+            assert [word[:3] for word in alone] == [word[:3] for word in words]
+            assert [word.confidence for word in alone] == pytest.approx([word.confidence for word in words], abs=1e-4)
+
+
+def test_another_lexicon_takes_the_model_s_symbols(
+    recognizer: Recognizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "lexicon.txt"
+    path.write_text("\ufeffnyet N Y\r\n\r\ny\u00a0y\tY Y\n", encoding="utf-8")
+    other = recognizer.with_language(lexicon=path)
+    assert other.lexicon.words == ["nyet", "y\u00a0y"]
+    spoken(other, [0, 2, 0, 3, 1, 3, 0, 3, 0], monkeypatch)
+    assert other.transcribe(np.zeros(8000), 8000) == "nyet y\u00a0y"
+    assert other.transcribe(np.zeros(8000), 8000, decoder="greedy") == "nyet y\u00a0y"
+    assert recognizer.lexicon.words == ["NO", "YES"]
+
+
+def test_another_language_model_decides(
+    recognizer: Recognizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "lm.arpa"
+    path.write_text("\\data\\\nngram 1=4\n\n\\1-grams:\n-99\t<s>\n-0.1\t</s>\n-0.1\tNO\n-9\tYES\n\n\\end\\\n")
+    other = recognizer.with_language(language_model=path)
+    spoken(other, [0, 3, 0, 2, 0], monkeypatch)
+    assert other.transcribe(np.zeros(8000), 8000) == "NO"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("lexicon", "a Q\n", r"x\.txt: word 'a': unknown symbol 'Q'"),
+        ("lexicon", "a\n", r"x\.txt:1: 'a' has no pronunciation"),
+        ("lexicon", "\n", r"x\.txt: holds no word"),
+        ("lexicon", "</s> N\n", r"x\.txt: lexicon: the word '</s>' is reserved"),
+        ("language_model", "rubbish", r"x\.txt: not a language model in ARPA format"),
+        ("language_model", "\\data\\\nngram 1=1\n\n\\1-grams:\n-1\tno\n\n\\end\\\n", r"x\.txt: .*no word in common"),
+    ],
+)
+def test_files_of_words_that_cannot_be_used_are_named(
+    recognizer: Recognizer, tmp_path: Path, name: str, content: str, message: str
+) -> None:
+    path = tmp_path / "x.txt"
+    with pytest.raises(FileNotFoundError, match=r"x\.txt: no such file"):
+        recognizer.with_language(**{name: path})
+    path.write_text(content)
+    with pytest.raises(ValueError, match=message):
+        recognizer.with_language(**{name: path})
+    path.write_bytes(b"\xff\xfe\xff")
+    with pytest.raises(ValueError, match=r"x\.txt: not UTF-8"):
+        recognizer.with_language(**{name: path})

@@ -57,10 +57,14 @@ def test_lexicon_survives_the_file_and_spells(tmp_path: Path) -> None:
     assert again.spell([], separator="SIL") == ["SIL"]
 
 
-def test_lexicons_are_read_as_other_tools_write_them(tmp_path: Path) -> None:
+def test_a_pronunciation_that_comes_twice_counts_once() -> None:
+    assert Lexicon({"a": [["x"], ["y"], ["x"]]}).entries == {"a": [["x"], ["y"]]}
+
+
+def test_lexicon_files_of_any_origin(tmp_path: Path) -> None:
     path = tmp_path / "lexicon.txt"
-    path.write_bytes(b"\xef\xbb\xbfa\tx  y\r\n\r\ncafe\xcc\x81\xc2\xa0noir k\r\n")
-    assert Lexicon.read(path).entries == {"a": [["x", "y"]], "caf\u00e9\u00a0noir": [["k"]]}
+    path.write_bytes("\ufeffcafe\u0301 k  a\tf e\r\n\r\nne\u00a0pas n p\n".encode())
+    assert Lexicon.read(path).entries == {"caf\u00e9": [["k", "a", "f", "e"]], "ne\u00a0pas": [["n", "p"]]}
 
 
 def test_lexicon_faults_are_named(tmp_path: Path) -> None:

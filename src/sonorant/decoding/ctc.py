@@ -7,7 +7,7 @@ from torch import Tensor
 
 from sonorant.lengths import check_lengths
 
-__all__ = ["TokenSpan", "ctc_greedy_decode"]
+__all__ = ["TokenSpan", "WordSpan", "ctc_greedy_decode", "merge_frames"]
 
 
 class TokenSpan(NamedTuple):
@@ -16,6 +16,15 @@ class TokenSpan(NamedTuple):
     token: int
     start: int
     end: int
+
+
+class WordSpan(NamedTuple):
+    """A word, its frames ``start`` to ``end`` (exclusive), and how sure the decoder is of it, in [0, 1]."""
+
+    word: str
+    start: int
+    end: int
+    confidence: float
 
 
 def ctc_greedy_decode(
@@ -43,10 +52,16 @@ def ctc_greedy_decode(
     """
     check_lengths(lengths, "lengths", batch_size=log_probs.shape[0], max_length=log_probs.shape[1], min_length=0)
     best = log_probs.argmax(-1).cpu()
-    return [_spans(row[:length].tolist(), blank) for row, length in zip(best, lengths.tolist(), strict=True)]
+    return [merge_frames(row[:length].tolist(), blank) for row, length in zip(best, lengths.tolist(), strict=True)]
 
 
-def _spans(classes: list[int], blank: int) -> list[TokenSpan]:
+def merge_frames(classes: list[int], blank: int) -> list[TokenSpan]:
+    """The tokens of a path: repeats of a class are one token, blanks none.
+
+    Args:
+        classes: the class of every frame.
+        blank: the id of the blank.
+    """
     spans = []
     start = 0
     for frame in range(1, len(classes) + 1):

@@ -1,19 +1,18 @@
-"""Decoding with a weighted finite-state transducer: T (CTC topology), L (lexicon), G (grammar), composed.
+"""Decoding with a weighted finite-state transducer, searched with kaldi-decoder (the extra ``decode``)."""
 
-Graphs are built with kaldilm and kaldifst and searched with kaldi-decoder (the extra ``decode``).
-"""
-
-import math
-import subprocess
-import sys
-import tempfile
-from collections import Counter
-from pathlib import Path
-from typing import TYPE_CHECKING
+import logging
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from sonorant.decoding.arpa import uniform_unigram
+from sonorant.decoding.ctc import TokenSpan, WordSpan, merge_frames
+from sonorant.decoding.graph import decoding_graph, word_table
+from sonorant.decoding.posteriors import WordPosteriors
+from sonorant.decoding.spelling import place_words, symbol_confidence
 from sonorant.text import Lexicon, SymbolTable
 
 if TYPE_CHECKING:
@@ -21,25 +20,24 @@ if TYPE_CHECKING:
 
 __all__ = ["WfstDecoder", "uniform_unigram"]
 
-_EPSILON = 0
-_ARPA_TO_FST = """
-import sys, kaldilm
-print(kaldilm.arpa2fst(sys.argv[1], disambig_symbol="#0", read_symbol_table=sys.argv[2]))
-"""
+logger = logging.getLogger(__name__)
+
+_CONFIDENCE_BEAM, _CONFIDENCE_STATES = 14.0, 2000
+_NO_BEAM, _NO_LIMIT = 1e9, 2**31 - 1
 
 
-def uniform_unigram(lexicon: Lexicon) -> str:
-    """An ARPA language model in which every word is as likely, and the sentence can end after any.
+class _Path(NamedTuple):
+    """The class of every frame; the ids of the words, and the frame in which each is put out."""
 
-    The end of sentence counts as one more word, so the model knows nothing of how many words there are.
-    """
-    weight = -math.log10(len(lexicon) + 1)
-    words = "".join(f"{weight:.6f}\t{word}\n" for word in ("</s>", *lexicon.words))
-    return f"\\data\\\nngram 1={len(lexicon) + 2}\n\n\\1-grams:\n-99\t<s>\n{words}\n\\end\\\n"
+    classes: list[int]
+    words: list[int]
+    frames: list[int]
 
 
 class WfstDecoder:
     """Finds the most likely words under CTC log probabilities, a lexicon and a language model.
+
+    Words that only the lexicon or only the language model has are named in a warning (``logging``).
 
     Args:
         symbols: the classes of the model.
@@ -47,15 +45,18 @@ class WfstDecoder:
         arpa: a language model over the words in ARPA format.
         silence: a symbol that may stand at the start and after each word, at the cost of a fair coin.
         acoustic_scale: what the log probabilities are multiplied with against the graph's costs.
-        beam: how much worse than the best a path may be, in nats.
+        beam: how much worse than the best a path may be, in nats. Where no path within it reaches the end, the search
+            is done again without a limit, and a warning says so.
         max_active: how many states are kept at most.
 
     Raises:
-        ValueError: a lexicon whose symbols the model does not have, or a language model that is not one.
+        ValueError: a lexicon whose symbols the model does not have, or a language model that is not one or has no
+            word of the lexicon.
 
     References:
         Miao, Gowayyed and Metze 2015, "EESEN", arXiv 1507.08240 (T, L and G); Mohri, Pereira and Riley 2002,
-        "Weighted finite-state transducers in speech recognition".
+        "Weighted finite-state transducers in speech recognition"; Wessel, Schlüter, Macherey and Ney 2001,
+        "Confidence measures for large vocabulary continuous speech recognition" (posteriors of words).
     """
 
     def __init__(
@@ -69,12 +70,15 @@ class WfstDecoder:
         beam: float = 20.0,
         max_active: int = 7000,
     ) -> None:
-        import kaldi_decoder
-
-        self._words = ["<eps>", *lexicon.words, "#0", "<s>", "</s>"]
-        self._graph = _graph(symbols, lexicon, self._words, arpa, silence)
+        self._words = word_table(lexicon)
+        self._graph = decoding_graph(symbols, lexicon, arpa, silence)
         self._acoustic_scale = acoustic_scale
-        self._options = kaldi_decoder.FasterDecoderOptions(beam=beam, max_active=max_active)
+        self._beam, self._max_active = beam, max_active
+        self._blank = symbols.blank
+        self._silence = None if silence is None else symbols.encode([silence])[0]
+        self._spellings = {
+            word: [tuple(symbols.encode(pron)) for pron in prons] for word, prons in lexicon.entries.items()
+        }
 
     def decode(self, log_probs: npt.NDArray[np.float32]) -> list[str]:
         """Decode one utterance.
@@ -83,128 +87,87 @@ class WfstDecoder:
             log_probs: ``(frames, classes)``.
 
         Returns:
-            The words; none where no path through the graph survives to a final state.
+            The words; none where no path through the graph has so many frames.
         """
-        import kaldi_decoder
-        import kaldifst
+        return [self._words[index] for index in self._best_path(self._scores(log_probs)).words]
 
-        decoder = kaldi_decoder.FasterDecoder(self._graph, self._options)
-        scores = np.ascontiguousarray(log_probs * self._acoustic_scale, dtype=np.float32)
-        decoder.decode(kaldi_decoder.DecodableCtc(scores))
-        if not decoder.reached_final():
+    def decode_words(self, log_probs: npt.NDArray[np.float32]) -> list[WordSpan]:
+        """Decode one utterance into words with their frames and confidences.
+
+        A word reaches from the first frame of its first symbol to the last frame of its last symbol on the best path.
+        Its confidence is the product of two probabilities. The first is its posterior in its place: the share of all
+        paths, each with its probability, that say this word between the middle of the gap before it and the middle of
+        the gap after it; so competing words (homophones above all) take their share. The second is that of its least
+        probable symbol, averaged over the frames in which the best path has it. The posterior alone says little of
+        noise: it takes frames for independent, so that several doubtful ones make a sure word.
+
+        Args:
+            log_probs: ``(frames, classes)``.
+
+        Returns:
+            The words of :meth:`decode`.
+        """
+        scores = self._scores(log_probs)
+        path = self._best_path(scores)
+        if not path.words:
             return []
-        found, path = decoder.get_best_path()
-        if not found:
-            return []
-        _, _, words, _ = kaldifst.get_linear_symbol_sequence(path)
-        return [self._words[index] for index in words]
-
-
-def _graph(
-    symbols: SymbolTable, lexicon: Lexicon, words: list[str], arpa: str, silence: str | None
-) -> "kaldifst.StdVectorFst":
-    """T o det(L o G), with the disambiguation symbols taken out before T is put in front."""
-    import kaldifst
-
-    first_disambiguation = len(symbols) + 1
-    lexicon_fst = _lexicon_fst(symbols, lexicon, words, silence, first_disambiguation)
-    grammar = _grammar_fst(arpa, words)
-    kaldifst.arcsort(lexicon_fst, "olabel")
-    kaldifst.arcsort(grammar, "ilabel")
-    composed = kaldifst.compose(lexicon_fst, grammar)
-    kaldifst.determinize_star(composed)
-    kaldifst.minimize_encoded(composed)
-    for state in range(composed.num_states):
-        arcs = list(kaldifst.ArcIterator(composed, state))
-        composed.delete_arcs(state, len(arcs))
-        for arc in arcs:
-            label = _EPSILON if arc.ilabel >= first_disambiguation else arc.ilabel
-            composed.add_arc(state, kaldifst.StdArc(label, arc.olabel, arc.weight, arc.nextstate))
-    kaldifst.arcsort(composed, "ilabel")
-    topology = _topology_fst(symbols)
-    kaldifst.arcsort(topology, "olabel")
-    graph = kaldifst.compose(topology, composed)
-    if graph.num_states == 0:
-        raise ValueError("the lexicon and the language model have no word in common")
-    kaldifst.arcsort(graph, "ilabel")
-    return graph
-
-
-def _topology_fst(symbols: SymbolTable) -> "kaldifst.StdVectorFst":
-    """CTC: a symbol repeats itself for free, and a blank must part it from its own next occurrence.
-
-    Labels are ids + 1, since 0 is epsilon; kaldi-decoder reads class ``label - 1``.
-    """
-    import kaldifst
-
-    blank = symbols.blank + 1
-    ids = [index + 1 for index in range(len(symbols)) if index != symbols.blank]
-    lines = [f"0 0 {blank} {_EPSILON}"]
-    for state, label in enumerate(ids, start=1):
-        lines += [f"0 {state} {label} {label}", f"{state} {state} {label} {_EPSILON}", f"{state} 0 {blank} {_EPSILON}"]
-        lines += [
-            f"{state} {other} {ids[other - 1]} {ids[other - 1]}" for other in range(1, len(ids) + 1) if other != state
+        words = [self._words[index] for index in path.words]
+        runs = merge_frames(path.classes, self._blank)
+        places = place_words(runs, [self._spellings[word] for word in words], path.frames, self._silence)
+        posteriors = self._word_posteriors(scores, path.words, places)
+        return [
+            WordSpan(word, place[0].start, place[-1].end, posterior * symbol_confidence(log_probs, place))
+            for word, place, posterior in zip(words, places, posteriors, strict=True)
         ]
-    lines += [str(state) for state in range(len(ids) + 1)]
-    return kaldifst.compile("\n".join(lines) + "\n", acceptor=False)
+
+    @cached_property
+    def _posteriors(self) -> WordPosteriors:
+        beam = min(self._beam, _CONFIDENCE_BEAM)
+        return WordPosteriors(self._graph, beam=beam, max_active=min(self._max_active, _CONFIDENCE_STATES))
+
+    def _word_posteriors(
+        self, scores: npt.NDArray[np.float32], words: list[int], places: list[list[TokenSpan]]
+    ) -> list[float]:
+        distinct = sorted(set(words))
+        counts = self._posteriors(scores, distinct)
+        gaps = [(before[-1].end + after[0].start) // 2 for before, after in pairwise(places)]
+        bounds = [0, *gaps, len(scores)]
+        sums = [
+            counts[bounds[index] : bounds[index + 1], distinct.index(word)].sum() for index, word in enumerate(words)
+        ]
+        return [min(1.0, float(value)) for value in sums]
+
+    def _scores(self, log_probs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        if np.isnan(log_probs).any():
+            raise ValueError("log_probs holds NaN")
+        return np.ascontiguousarray(log_probs * self._acoustic_scale, dtype=np.float32)
+
+    def _best_path(self, scores: npt.NDArray[np.float32]) -> _Path:
+        import kaldi_decoder
+
+        for beam, max_active in ((self._beam, self._max_active), (_NO_BEAM, _NO_LIMIT)):
+            options = kaldi_decoder.FasterDecoderOptions(beam=beam, max_active=max_active)
+            decoder = kaldi_decoder.FasterDecoder(self._graph, options)
+            decoder.decode(kaldi_decoder.DecodableCtc(scores))
+            if decoder.reached_final():
+                found, lattice = decoder.get_best_path()
+                if found:
+                    return _read_path(lattice)
+            if beam != _NO_BEAM:
+                logger.warning("no path within the beam of %g reaches the end; searching without a beam", beam)
+        return _Path([], [], [])
 
 
-def _lexicon_fst(
-    symbols: SymbolTable, lexicon: Lexicon, words: list[str], silence: str | None, first_disambiguation: int
-) -> "kaldifst.StdVectorFst":
-    """Symbols to words, with optional silence and the disambiguation symbols that determinisation needs."""
-    import kaldifst
-
-    word_ids = {word: index for index, word in enumerate(words)}
-    entries = [(word, symbols.encode(pron)) for word, prons in lexicon.entries.items() for pron in prons]
-    marks = _disambiguation([tuple(pron) for _, pron in entries])
-    coin = math.log(2.0) if silence is not None else 0.0
-    lines = []
-    loop, after_word, next_state = 1, 2, 3
-    lines.append(f"0 {loop} {_EPSILON} {_EPSILON} {coin}")
-    if silence is not None:
-        label = symbols.encode([silence])[0] + 1
-        lines += [f"0 {loop} {label} {_EPSILON} {coin}", f"{after_word} {loop} {label} {_EPSILON}"]
-    for (word, pron), mark in zip(entries, marks, strict=True):
-        labels = [index + 1 for index in pron] + ([first_disambiguation + mark] if mark else [])
-        state, output = loop, word_ids[word]
-        for label in labels[:-1]:
-            lines.append(f"{state} {next_state} {label} {output}")
-            state, output, next_state = next_state, _EPSILON, next_state + 1
-        lines.append(f"{state} {loop} {labels[-1]} {output} {coin}")
-        if silence is not None:
-            lines.append(f"{state} {after_word} {labels[-1]} {output} {coin}")
-    # the grammar's back-off arcs (#0) pass through
-    lines += [f"{loop} {loop} {first_disambiguation} {word_ids['#0']}", str(loop)]
-    return kaldifst.compile("\n".join(lines) + "\n", acceptor=False)
-
-
-def _disambiguation(pronunciations: list[tuple[int, ...]]) -> list[int]:
-    """For each pronunciation 0, or a number that tells it from its homophones and from those that it begins."""
-    count = Counter(pronunciations)
-    prefixes = {pron[:length] for pron in pronunciations for length in range(1, len(pron))}
-    seen: Counter[tuple[int, ...]] = Counter()
-    marks = []
-    for pron in pronunciations:
-        ambiguous = count[pron] > 1 or pron in prefixes
-        seen[pron] += 1
-        marks.append(seen[pron] if ambiguous else 0)
-    return marks
-
-
-def _grammar_fst(arpa: str, words: list[str]) -> "kaldifst.StdVectorFst":
-    import kaldifst
-
-    with tempfile.TemporaryDirectory() as folder:
-        table, model = Path(folder) / "words.txt", Path(folder) / "model.arpa"
-        table.write_text("".join(f"{word} {index}\n" for index, word in enumerate(words)), encoding="utf-8")
-        model.write_text(arpa, encoding="utf-8")
-        # in a process of its own: kaldilm ends the process when it does not like a file
-        done = subprocess.run(
-            [sys.executable, "-c", _ARPA_TO_FST, str(model), str(table)], capture_output=True, text=True, check=False
-        )
-    if done.returncode != 0:
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        reason = next((line for line in lines if line.startswith(("[F]", "[E]"))), lines[-1] if lines else "")
-        raise ValueError(f"not a language model in ARPA format: {reason}")
-    return kaldifst.compile(done.stdout, acceptor=False)
+def _read_path(lattice: "kaldifst.Lattice") -> _Path:
+    """From its text (source, target, symbol, word, weights), for kaldifst has no iterator over the arcs of lattices."""
+    rows = [line.split() for line in lattice.to_str(show_weight_one=True).splitlines()]
+    arcs = {int(row[0]): [int(field) for field in row[1:4]] for row in rows if len(row) > 3}
+    path, state = _Path([], [], []), lattice.start
+    while state in arcs:
+        state, label, word = arcs[state]
+        if label:
+            path.classes.append(label - 1)
+        if word:
+            path.words.append(word)
+            path.frames.append(max(len(path.classes) - 1, 0))
+    return path

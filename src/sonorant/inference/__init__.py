@@ -5,8 +5,9 @@ from pathlib import Path
 from sonorant.export.model_folder import ModelFolderError, read_model_folder
 from sonorant.inference.exporting import export_model
 from sonorant.inference.recognizer import Recognizer
+from sonorant.inference.transcript import RecognizedWord, Transcript
 
-__all__ = ["Recognizer", "export_model", "load"]
+__all__ = ["RecognizedWord", "Recognizer", "Transcript", "export_model", "load"]
 
 
 def load(folder: str | Path) -> Recognizer:

@@ -1,10 +1,11 @@
 """Speech to text with a trained CTC model."""
 
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy.typing as npt
 import torch
@@ -14,9 +15,11 @@ from sonorant.data.audio import AudioError, Samples, check_samples
 from sonorant.data.facts import CorpusFacts
 from sonorant.data.features import Fbank, FbankConfig
 from sonorant.data.manifest import Utterance
-from sonorant.decoding.ctc import ctc_greedy_decode
-from sonorant.decoding.wfst import WfstDecoder
+from sonorant.decoding.ctc import WordSpan, ctc_greedy_decode
+from sonorant.decoding.spelling import read_words, symbol_confidence
+from sonorant.decoding.wfst import WfstDecoder, uniform_unigram
 from sonorant.export.model_folder import ModelFolder, ModelFolderError, write_model_folder
+from sonorant.inference.transcript import RecognizedWord, Transcript
 from sonorant.lengths import Padded, pad_sequences
 from sonorant.models import TdnnCtc, TdnnCtcConfig
 from sonorant.text import Lexicon, SymbolTable
@@ -24,6 +27,7 @@ from sonorant.text import Lexicon, SymbolTable
 __all__ = ["DecoderName", "Recognizer"]
 
 DecoderName = Literal["greedy", "wfst"]
+_Content = TypeVar("_Content")
 
 
 class Recognizer:
@@ -98,18 +102,83 @@ class Recognizer:
         log_probs = self.log_probs([self.extract(audio, sample_rate)])
         return " ".join(self.decode(log_probs, decoder)[0])
 
+    def recognize(
+        self,
+        audio: str | Path | Utterance | npt.ArrayLike,
+        sample_rate: int | None = None,
+        *,
+        decoder: DecoderName = "wfst",
+    ) -> Transcript:
+        """The words of one recording with their times and confidences.
+
+        The confidence of the greedy decoder is the probability of the word's least probable symbol, averaged over the
+        symbol's frames. That of the WFST decoder is this times the word's posterior probability in its place, against
+        all competing words (see :meth:`sonorant.decoding.wfst.WfstDecoder.decode_words`).
+
+        Args:
+            audio: as in :meth:`transcribe`.
+            sample_rate: as in :meth:`transcribe`.
+            decoder: as in :meth:`transcribe`.
+
+        Returns:
+            ``Transcript``: the text of :meth:`transcribe`, the words, and the recording's duration in seconds.
+
+        Raises:
+            FileNotFoundError: no such file.
+            AudioError: a recording that cannot be used (it is named, and the value).
+        """
+        name, samples = self._load(audio, sample_rate)
+        log_probs = self.log_probs([self._checked_features(name, samples)])
+        duration = len(samples) / self.fbank.config.sample_rate
+        words = [self._timed(span, duration) for span in self.decode_words(log_probs, decoder)[0]]
+        return Transcript(" ".join(word.word for word in words), words, duration)
+
+    def with_language(
+        self, *, lexicon: str | Path | None = None, language_model: str | Path | None = None
+    ) -> "Recognizer":
+        """The same model with other words or another language model.
+
+        Args:
+            lexicon: a file of ``word symbol symbol ...`` lines, over the model's symbols; None keeps the model's words.
+            language_model: a file in ARPA format; None keeps the model's, or with another lexicon takes every word to
+                be as likely.
+
+        Raises:
+            FileNotFoundError: no such file.
+            ValueError: a file that cannot be used (it is named): not UTF-8, unknown symbols, not a language model, or
+                one without any word of the lexicon.
+        """
+        words = self.lexicon if lexicon is None else _read(lexicon, Lexicon.read)
+        for word, prons in words.entries.items() if lexicon is not None else ():
+            for pron in prons:
+                try:
+                    self.symbols.encode(pron)
+                except ValueError as error:
+                    raise ValueError(f"{lexicon}: word {word!r}: {error}") from error
+        if language_model is not None:
+            arpa = _read(language_model, lambda path: path.read_text(encoding="utf-8-sig"))
+            arpa = unicodedata.normalize("NFC", arpa)
+        else:
+            arpa = self.arpa if lexicon is None else uniform_unigram(words)
+        other = Recognizer(
+            self.model,
+            self.fbank.config,
+            self.symbols,
+            words,
+            arpa,
+            silence=self.silence,
+            recipe=self.recipe,
+            corpus=self.corpus,
+        )
+        try:
+            _ = other._wfst  # so that files that cannot be used are named here
+        except ValueError as error:
+            raise ValueError(f"{language_model or lexicon}: {error}") from error
+        return other
+
     def extract(self, audio: str | Path | Utterance | npt.ArrayLike, sample_rate: int | None = None) -> Tensor:
         """The features of one recording, float32 ``(frames, n_mels)``; see :meth:`transcribe` for the arguments."""
-        needed = self.fbank.config.sample_rate
-        if isinstance(audio, str | Path):
-            audio = Utterance(str(audio), Path(audio), "")
-        if isinstance(audio, Utterance):
-            name, samples = str(audio.path), audio.load_audio(needed).samples
-        else:
-            name, samples = "audio", check_samples(audio, "audio")
-            if sample_rate != needed:
-                raise AudioError(f"audio: sample_rate is {sample_rate}; the model needs {needed} Hz")
-        return self._checked_features(name, samples)
+        return self._checked_features(*self._load(audio, sample_rate))
 
     def num_frames(self, num_samples: int) -> int:
         """Output frames of the model for a recording of so many samples."""
@@ -131,13 +200,26 @@ class Recognizer:
 
     def decode(self, log_probs: Padded, decoder: DecoderName = "wfst") -> list[list[str]]:
         """The words of each utterance of a batch of log probabilities."""
+        if decoder == "wfst":
+            return [self._wfst.decode(row.numpy()) for row in _rows(log_probs)]
+        return [[word.word for word in words] for words in self.decode_words(log_probs, decoder)]
+
+    def decode_words(self, log_probs: Padded, decoder: DecoderName = "wfst") -> list[list[WordSpan]]:
+        """The words of each utterance of a batch of log probabilities, with output frames and confidences."""
         if decoder not in self.DECODERS:
             raise ValueError(f"decoder must be one of {', '.join(self.DECODERS)}; got {decoder!r}")
         if decoder == "wfst":
-            rows = zip(log_probs.values, log_probs.lengths.tolist(), strict=True)
-            return [self._wfst.decode(row[:length].numpy()) for row, length in rows]
-        spans = ctc_greedy_decode(log_probs.values, log_probs.lengths, blank=self.symbols.blank)
-        return [self._words([span.token for span in row]) for row in spans]
+            return [self._wfst.decode_words(row.numpy()) for row in _rows(log_probs)]
+        silence = None if self.silence is None else self.symbols.encode([self.silence])[0]
+        all_spans = ctc_greedy_decode(log_probs.values, log_probs.lengths, blank=self.symbols.blank)
+        result = []
+        for row, spans in zip(_rows(log_probs), all_spans, strict=True):
+            words = [
+                WordSpan(word, symbols[0].start, symbols[-1].end, symbol_confidence(row.numpy(), symbols))
+                for word, symbols in read_words(spans, self._word_of, silence)
+            ]
+            result.append(words)
+        return result
 
     def target(self, words: Sequence[str]) -> Tensor:
         """The class ids that a text is trained and scored with, int64 ``(labels,)``."""
@@ -178,6 +260,23 @@ class Recognizer:
         silence, recipe = config.get("silence"), config.get("recipe")
         return cls(model, features, symbols, lexicon, arpa, silence=silence, recipe=recipe, corpus=corpus)
 
+    def _timed(self, span: WordSpan, duration: float) -> RecognizedWord:
+        """Output frame ``i`` is in the middle of the input frames that it sees, ``i`` to ``i + shrink``."""
+        shift = self.fbank.config.frame_shift_ms / 1000
+        start, end = ((frame + self.model.encoder.shrink / 2) * shift for frame in (span.start, span.end))
+        return RecognizedWord(span.word, min(start, duration), min(end, duration), span.confidence)
+
+    def _load(self, audio: str | Path | Utterance | npt.ArrayLike, sample_rate: int | None) -> tuple[str, Samples]:
+        needed = self.fbank.config.sample_rate
+        if isinstance(audio, str | Path):
+            audio = Utterance(str(audio), Path(audio), "")
+        if isinstance(audio, Utterance):
+            return str(audio.path), audio.load_audio(needed).samples
+        samples = check_samples(audio, "audio")
+        if sample_rate != needed:
+            raise AudioError(f"audio: sample_rate is {sample_rate}; the model needs {needed} Hz")
+        return "audio", samples
+
     def _checked_features(self, name: str, samples: Samples) -> Tensor:
         features = self.fbank(samples)
         needed = self.model.encoder.shrink + 1
@@ -185,17 +284,16 @@ class Recognizer:
             raise AudioError(f"{name}: too short: {len(features)} frames, and the model needs at least {needed}")
         return features
 
-    def _words(self, tokens: list[int]) -> list[str]:
-        """Cut at silences and read the longest known spellings from the left; what spells nothing is passed over."""
-        silence = None if self.silence is None else self.symbols.encode([self.silence])[0]
-        longest = max(map(len, self._word_of))
-        words, start = [], 0
-        while start < len(tokens):
-            for end in range(min(len(tokens), start + longest), start, -1):
-                word = self._word_of.get(tuple(tokens[start:end]))
-                if word is not None and silence not in tokens[start:end]:
-                    words.append(word)
-                    start = end - 1
-                    break
-            start += 1
-        return words
+
+def _rows(log_probs: Padded) -> Iterator[Tensor]:
+    for row, length in zip(log_probs.values, log_probs.lengths.tolist(), strict=True):
+        yield row[:length]
+
+
+def _read(path: str | Path, read: Callable[[Path], _Content]) -> _Content:
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{path}: no such file")
+    try:
+        return read(Path(path))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not UTF-8 (byte {error.start})") from error

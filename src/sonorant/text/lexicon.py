@@ -11,7 +11,7 @@ class Lexicon:
     """Pronunciations of words; a word may have several.
 
     Args:
-        entries: for each word its pronunciations, each a sequence of symbols.
+        entries: for each word its pronunciations, each a sequence of symbols; one that comes twice counts once.
 
     Example:
         >>> from sonorant.text import Lexicon
@@ -21,10 +21,11 @@ class Lexicon:
     """
 
     def __init__(self, entries: Mapping[str, Sequence[Sequence[str]]]) -> None:
-        for word, pronunciations in entries.items():
+        ordered = sorted(entries.items())
+        for word, pronunciations in ordered:
             if not pronunciations or not all(pronunciations):
                 raise ValueError(f"lexicon: {word!r} has no pronunciation, or an empty one")
-        self.entries = {word: [list(symbols) for symbols in entries[word]] for word in sorted(entries)}
+        self.entries = {word: [list(pron) for pron in dict.fromkeys(map(tuple, prons))] for word, prons in ordered}
 
     def __len__(self) -> int:
         """The number of words."""
@@ -63,13 +64,19 @@ class Lexicon:
 
     @classmethod
     def read(cls, path: Path) -> "Lexicon":
-        """Read a file of :meth:`to_text` lines: UTF-8 with or without byte order mark, brought to Unicode NFC.
+        """Read a file of :meth:`to_text` lines.
+
+        UTF-8 with or without byte order mark, brought to Unicode NFC. Spaces and tabs separate: a no-break space
+        belongs to its word. Empty lines are passed over.
 
         Raises:
-            ValueError: a word without symbols (naming the line).
+            ValueError: a word without symbols (naming the line), or a file that is not UTF-8 or holds no word.
         """
         entries: dict[str, list[list[str]]] = {}
-        text = unicodedata.normalize("NFC", path.read_text(encoding="utf-8-sig"))
+        try:
+            text = unicodedata.normalize("NFC", path.read_text(encoding="utf-8-sig"))
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: not UTF-8 (byte {error.start})") from error
         for number, line in enumerate(text.split("\n"), start=1):
             fields = [field for field in line.rstrip("\r").replace("\t", " ").split(" ") if field]
             if not fields:
@@ -78,4 +85,6 @@ class Lexicon:
             if not symbols:
                 raise ValueError(f"{path}:{number}: {word!r} has no pronunciation")
             entries.setdefault(word, []).append(symbols)
+        if not entries:
+            raise ValueError(f"{path}: holds no word")
         return cls(entries)
