@@ -128,4 +128,4 @@ def _shift(recognizer: Recognizer) -> float:
 
 def _delay(recognizer: Recognizer) -> float:
     """The time of the first output frame: it looks at as many frames before it as after it."""
-    return (recognizer.model.encoder.shrink / 2 + 0.5) * _shift(recognizer)
+    return (recognizer.model.first_center + 0.5) * _shift(recognizer)

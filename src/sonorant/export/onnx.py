@@ -50,7 +50,7 @@ class OnnxTdnnCtc(nn.Module):
         >>> x = torch.zeros(2, 50, 23)
         >>> x[1, 40:] = PADDING_VALUE
         >>> OnnxTdnnCtc(model)(x).lengths
-        tensor([24, 14])
+        tensor([50, 40])
     """
 
     def __init__(self, model: TdnnCtc, blank: int = 0) -> None:
@@ -66,7 +66,7 @@ class OnnxTdnnCtc(nn.Module):
             x: log energies ``(batch, time, num_features)``.
 
         Returns:
-            ``Padded``: log probabilities ``(batch, time - shrink, num_classes)``, a blank beyond the lengths; lengths
+            ``Padded``: log probabilities ``(batch, frames, num_classes)``, a blank beyond the lengths; lengths
             of 0 where an utterance is too short.
         """
         is_sound = (x > _LOUDEST_PADDING).any(2)
@@ -85,8 +85,8 @@ class _InFloat64(nn.Module):
         super().__init__()
         self.layer = layer
 
-    def forward(self, features: Tensor, lengths: Tensor) -> Tensor:
-        output: Tensor = self.layer(features.double(), lengths)
+    def forward(self, features: Tensor, lengths: Tensor, statistics_mask: Tensor | None = None) -> Tensor:
+        output: Tensor = self.layer(features.double(), lengths, statistics_mask)
         return output.to(features.dtype)
 
 
@@ -124,7 +124,7 @@ def export_onnx(model: TdnnCtc, path: Path, metadata: Mapping[str, object], *, b
 
 def _to_onnx(module: OnnxTdnnCtc) -> "onnx.ModelProto":
     encoder = module.model.encoder
-    shortest = encoder.shrink + 1
+    shortest = module.model.min_frames
     dynamic = {0: torch.export.Dim("batch"), 1: torch.export.Dim("time", min=shortest)}
     example = torch.zeros(2, 2 * shortest, encoder.num_features)
     with _quiet(), torch.no_grad():

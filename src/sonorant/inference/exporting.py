@@ -91,7 +91,7 @@ def _export_folder(recognizer: Recognizer, contents: ModelFolder, target: Path) 
         words=recognizer.lexicon.words,
         num_parameters=sum(parameter.numel() for parameter in recognizer.model.parameters()),
         features=recognizer.fbank.config,
-        shortest_frames=recognizer.model.encoder.shrink + 1,
+        shortest_frames=recognizer.model.min_frames,
         corpus=recognizer.corpus,
         metrics=record.metrics,
         settings=record.settings,

@@ -183,7 +183,7 @@ class Recognizer:
     def num_frames(self, num_samples: int) -> int:
         """Output frames of the model for a recording of so many samples."""
         frames = torch.tensor([self.fbank.num_frames(num_samples)])
-        return int(self.model.encoder.output_lengths(frames)[0])
+        return int(self.model.output_lengths(frames)[0])
 
     def log_probs(self, features: Sequence[Tensor]) -> Padded:
         """Log probabilities of a batch of utterances.
@@ -261,9 +261,9 @@ class Recognizer:
         return cls(model, features, symbols, lexicon, arpa, silence=silence, recipe=recipe, corpus=corpus)
 
     def _timed(self, span: WordSpan, duration: float) -> RecognizedWord:
-        """Output frame ``i`` is in the middle of the input frames that it sees, ``i`` to ``i + shrink``."""
+        """An output frame is about the input frame in the middle of those that it sees."""
         shift = self.fbank.config.frame_shift_ms / 1000
-        start, end = ((frame + self.model.encoder.shrink / 2) * shift for frame in (span.start, span.end))
+        start, end = ((frame + self.model.first_center) * shift for frame in (span.start, span.end))
         return RecognizedWord(span.word, min(start, duration), min(end, duration), span.confidence)
 
     def _load(self, audio: str | Path | Utterance | npt.ArrayLike, sample_rate: int | None) -> tuple[str, Samples]:
@@ -279,7 +279,7 @@ class Recognizer:
 
     def _checked_features(self, name: str, samples: Samples) -> Tensor:
         features = self.fbank(samples)
-        needed = self.model.encoder.shrink + 1
+        needed = self.model.min_frames
         if len(features) < needed:
             raise AudioError(f"{name}: too short: {len(features)} frames, and the model needs at least {needed}")
         return features

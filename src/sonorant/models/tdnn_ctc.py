@@ -26,6 +26,9 @@ class TdnnCtcConfig:
             another microphone would give.
         statistics_fraction: training normalises by a random stretch of each utterance, at least this share of it
             (1: by all of it). What is said decides mean and variance too; so the model learns not to rely on it.
+        pad_edges: put zeros (the mean of each feature) before and after the utterance, half the frames that the
+            network takes away on each side. There is then an output frame for every input frame, and the network sees
+            where a recording begins and ends: silence there is told from silence between words.
     """
 
     hidden_channels: int = 32
@@ -34,6 +37,7 @@ class TdnnCtcConfig:
     noise: float = 0.3
     channel_noise: float = 0.3
     statistics_fraction: float = 0.3
+    pad_edges: bool = True
 
     def __post_init__(self) -> None:
         if not 0 < self.statistics_fraction <= 1:
@@ -56,30 +60,54 @@ class TdnnCtc(nn.Module):
         self.config = config
         self.normalization = UtteranceCmvn(normalize_variance=config.normalize_variance)
         self.encoder = Tdnn(num_features, num_classes, config.hidden_channels)
+        self._padding = self.encoder.shrink // 2 if config.pad_edges else 0
+
+    @property
+    def min_frames(self) -> int:
+        """The fewest input frames: what one output of the network sees. Fewer would be made out of padding."""
+        return self.encoder.shrink + 1
+
+    @property
+    def first_center(self) -> int:
+        """The input frame in the middle of what the first output frame sees."""
+        return self.encoder.shrink // 2 - self._padding
+
+    def output_lengths(self, lengths: Int[Tensor, " batch"]) -> Int[Tensor, " batch"]:
+        """Output frames of utterances of these lengths, 0 for those that are too short."""
+        frames = self.encoder.output_lengths(lengths + 2 * self._padding)
+        return torch.where(lengths < self.min_frames, 0, frames)
 
     def forward(self, features: Float[Tensor, "batch time features"], lengths: Int[Tensor, " batch"]) -> Padded:
         """Compute log probabilities.
 
         Args:
             features: ``(batch, time, num_features)``.
-            lengths: ``(batch,)``, frames; more than ``encoder.shrink``.
+            lengths: ``(batch,)``, frames; at least :attr:`min_frames`.
 
         Returns:
-            ``Padded``: log probabilities ``(batch, time - shrink, num_classes)``, 0 beyond the lengths.
+            ``Padded``: log probabilities ``(batch, frames, num_classes)``, 0 beyond :meth:`output_lengths`.
 
         Raises:
             ValueError: lengths that do not fit, or utterances too short.
         """
-        check_lengths(lengths, "lengths", batch_size=features.shape[0], max_length=features.shape[1], min_length=0)
+        check_lengths(
+            lengths,
+            "lengths",
+            batch_size=features.shape[0],
+            max_length=features.shape[1],
+            min_length=self.min_frames,
+        )
         features = limit_dynamic_range(features, lengths, self.config.dynamic_range)
+        stretch = None
         if self.training:
             stretch = random_stretches(lengths, features.shape[1], self.config.statistics_fraction)
-            features = self.normalization(features, lengths, stretch)
+        features = self.normalization(features, lengths, stretch)
+        features = nn.functional.pad(features, (0, 0, self._padding, self._padding))
+        if self.training:
             features = features + self.config.channel_noise * torch.randn_like(features[:, :1])
             features = features + self.config.noise * torch.randn_like(features)
-        else:
-            features = self.normalization(features, lengths)
-        logits, output_lengths = self.encoder(features, lengths)
+        logits, _ = self.encoder(features, lengths + 2 * self._padding)
+        output_lengths = self.output_lengths(lengths)
         log_probs = logits.float().log_softmax(-1)
         mask = sequence_mask(output_lengths, log_probs.shape[1]).unsqueeze(2)
         return Padded(torch.where(mask, log_probs, 0.0), output_lengths)

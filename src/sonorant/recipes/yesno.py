@@ -27,6 +27,7 @@ from sonorant.models import TdnnCtc, TdnnCtcConfig
 from sonorant.plots import plot_posteriors
 from sonorant.tasks.ctc_asr import CtcAsr
 from sonorant.tasks.optimization import OptimizerConfig
+from sonorant.tasks.silence_guide import SilenceGuideConfig
 from sonorant.tasks.training import TrainerConfig, fit
 from sonorant.text import Lexicon, SymbolTable
 
@@ -44,6 +45,7 @@ class Config:
         pool_batches: batches that are sorted by length together; 1 shuffles freely.
         features: Kaldi's filterbanks.
         model: the network.
+        silence_guide: how the silence symbol finds the pauses.
         optimizer: optimizer, schedule and weight averaging.
         trainer: where and how long.
     """
@@ -54,6 +56,7 @@ class Config:
     pool_batches: int = 2
     features: FbankConfig = field(default_factory=lambda: FbankConfig(sample_rate=8000, n_mels=23))
     model: TdnnCtcConfig = field(default_factory=TdnnCtcConfig)
+    silence_guide: SilenceGuideConfig = field(default_factory=SilenceGuideConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
 
@@ -122,7 +125,15 @@ def fit_recognizer(config: Config, utterances: Sequence[Utterance], run: Path) -
         return StatefulLoader(CtcDataset(examples), sampler, collate_fn=collate_ctc)
 
     total_steps = len(make_loader(0, 1)) * config.trainer.max_epochs
-    task = CtcAsr(model, config.optimizer, make_loader, total_steps=total_steps, blank=symbols.blank)
+    task = CtcAsr(
+        model,
+        config.optimizer,
+        make_loader,
+        total_steps=total_steps,
+        blank=symbols.blank,
+        silence=symbols.encode([SILENCE])[0],
+        silence_guide=config.silence_guide,
+    )
     averaged_from = config.optimizer.first_averaged_step(total_steps)
     trainer = fit(task, config.trainer, run, seed=config.seed, averaged_from=averaged_from)
     model.cpu().eval()

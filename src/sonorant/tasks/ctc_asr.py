@@ -8,9 +8,11 @@ from torch import Tensor
 
 from sonorant.data.batching import StatefulLoader
 from sonorant.data.ctc import CtcBatch
+from sonorant.lengths import Padded
 from sonorant.losses import CtcLoss
 from sonorant.models import TdnnCtc
 from sonorant.tasks.optimization import OptimizerConfig, one_cycle
+from sonorant.tasks.silence_guide import SilenceGuideConfig, silence_guide_loss
 
 __all__ = ["CtcAsr"]
 
@@ -25,6 +27,8 @@ class CtcAsr(LightningModule):
         total_steps: of the whole run. Lightning's own estimate is not asked for: it makes the loader before a
             checkpoint's loader state is there, and the state is then lost.
         blank: the id of the blank.
+        silence: the id of the silence symbol, if there is one and it is to be guided.
+        silence_guide: see :class:`~sonorant.tasks.silence_guide.SilenceGuideConfig`.
     """
 
     def __init__(
@@ -35,6 +39,8 @@ class CtcAsr(LightningModule):
         *,
         total_steps: int,
         blank: int = 0,
+        silence: int | None = None,
+        silence_guide: SilenceGuideConfig | None = None,
     ) -> None:
         super().__init__()
         self.model = model
@@ -42,13 +48,15 @@ class CtcAsr(LightningModule):
         self._optimizer = optimizer
         self._make_loader = make_loader
         self._total_steps = total_steps
+        self._silence = silence
+        self._silence_guide = silence_guide or SilenceGuideConfig()
 
     def train_dataloader(self) -> StatefulLoader:
         """This rank's batches."""
         return self._make_loader(self.trainer.global_rank, self.trainer.world_size)
 
     def training_step(self, batch: CtcBatch, batch_index: int) -> Tensor:
-        """The loss of a batch, in nats an utterance.
+        """The CTC loss of a batch, in nats an utterance, and in the beginning the guide of the silence symbol.
 
         Raises:
             FloatingPointError: the loss is not finite (naming the step and the utterances).
@@ -61,7 +69,14 @@ class CtcAsr(LightningModule):
                 f"the batch holds {', '.join(batch.ids)}"
             )
         self.log("loss", loss, on_step=False, on_epoch=True, batch_size=len(batch.ids), sync_dist=True, prog_bar=True)
-        return loss
+        return loss + self._guide(log_probs, batch)
+
+    def _guide(self, log_probs: Padded, batch: CtcBatch) -> Tensor | float:
+        weight = self._silence_guide.weight_at(self.trainer.global_step, self._total_steps)
+        if self._silence is None or weight == 0:
+            return 0.0
+        features, lengths = batch.features, batch.feature_lengths
+        return weight * silence_guide_loss(log_probs, features, lengths, self.model, self._silence, self._silence_guide)
 
     def configure_optimizers(self) -> dict[str, object]:  # type: ignore[override]
         """AdamW with a one-cycle schedule over the whole run."""

@@ -1,21 +1,24 @@
 """A guide for the silence symbol while CTC training begins.
 
 From a flat start CTC has several places to settle in. Mostly words are emitted where they are spoken; but from some
-initialisations they are emitted in the pauses and silence in the words, and training never gets out of it. So in the
-first part of the training the silence symbol is shown where silence is: in the quiet frames.
+initialisations they are emitted in the pauses, or silence in the words, and training never gets out of it. So in its
+first part the silence symbol is shown where silence is: in the quiet frames, and not in the loud ones.
 """
 
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn import functional as F
 
 from sonorant.functional import limit_dynamic_range
 from sonorant.lengths import Padded, sequence_mask
 from sonorant.models import TdnnCtc
 
-__all__ = ["SilenceGuideConfig", "quiet_frames", "silence_guide_loss"]
+__all__ = ["SilenceGuideConfig", "relative_levels", "silence_guide_loss"]
+
+_SMALLEST = 1e-6  # of the probability that a loud frame is not silence
 
 
 @dataclass(frozen=True)
@@ -25,16 +28,20 @@ class SilenceGuideConfig:
     Args:
         weight: of the guide at the first step, beside the CTC loss; 0 leaves it out.
         until: the share of the steps after which the weight, falling linearly, is 0.
-        quiet_share: frames count as quiet in this lowest share of an utterance's range of levels.
+        quiet: frames are silence up to this level, between 0 (the utterance's softest frame) and 1 (its loudest).
+        loud: frames are not silence from this level on.
     """
 
-    weight: float = 0.1
+    weight: float = 0.3
     until: float = 0.25
-    quiet_share: float = 0.35
+    quiet: float = 0.25
+    loud: float = 0.5
 
     def __post_init__(self) -> None:
-        if self.weight < 0 or not 0 < self.until <= 1 or not 0 < self.quiet_share < 1:
-            raise ValueError(f"weight must not be negative, until in (0, 1], quiet_share in (0, 1); got {self}")
+        if self.weight < 0 or not 0 < self.until <= 1:
+            raise ValueError(f"weight must not be negative, and until in (0, 1]; got {self.weight} and {self.until}")
+        if not 0 <= self.quiet < self.loud <= 1:
+            raise ValueError(f"levels must be 0 <= quiet < loud <= 1; got quiet {self.quiet}, loud {self.loud}")
 
     def weight_at(self, step: int, total_steps: int) -> float:
         """The weight at a step, counted from 0."""
@@ -46,40 +53,45 @@ def silence_guide_loss(
     features: Float[Tensor, "batch time features"],
     lengths: Int[Tensor, " batch"],
     model: TdnnCtc,
-    *,
     silence: int,
-    quiet_share: float,
+    config: SilenceGuideConfig,
 ) -> Tensor:
-    """The cross entropy of silence over the quiet frames, summed over frames and averaged over utterances.
+    """Cross entropy of silence in quiet and of its absence in loud frames, summed, and averaged over utterances.
 
     Args:
         log_probs: the model's output.
-        features: its input ``(batch, time, features)``.
+        features: its input ``(batch, time, features)``, log energies.
         lengths: ``(batch,)``, frames of the input.
-        model: says which input frame an output frame is about.
+        model: says which input frame an output frame is about, and how far below the loudest energies count.
         silence: the id of the silence symbol.
-        quiet_share: see :func:`quiet_frames`.
+        config: says which frames are quiet, and which are loud.
     """
-    levels = limit_dynamic_range(features, lengths, model.config.dynamic_range).mean(2)
-    quiet = quiet_frames(levels, lengths, quiet_share)[:, model.first_center :][:, : log_probs.values.shape[1]]
-    quiet = quiet & sequence_mask(log_probs.lengths, quiet.shape[1])
-    return -torch.where(quiet, log_probs.values[:, : quiet.shape[1], silence], 0.0).sum(1).mean()
+    levels = relative_levels(features, lengths, model.config.dynamic_range)[:, model.first_center :]
+    num_frames = log_probs.values.shape[1]
+    levels = F.pad(levels, (0, max(0, num_frames - levels.shape[1])))[:, :num_frames]
+    valid = sequence_mask(log_probs.lengths, num_frames)
+    is_silence = log_probs.values[:, :, silence]
+    is_speech = torch.log1p(-is_silence.exp().clamp(max=1 - _SMALLEST))
+    likelihood = torch.where(valid & (levels < config.quiet), is_silence, 0.0)
+    likelihood = likelihood + torch.where(valid & (levels > config.loud), is_speech, 0.0)
+    return -likelihood.sum(1).mean()
 
 
-def quiet_frames(
-    levels: Float[Tensor, "batch time"], lengths: Int[Tensor, " batch"], share: float
-) -> Bool[Tensor, "batch time"]:
-    """The valid frames in the lowest share of their utterance's range of levels.
+def relative_levels(
+    features: Float[Tensor, "batch time features"], lengths: Int[Tensor, " batch"], dynamic_range: float
+) -> Float[Tensor, "batch time"]:
+    """Each frame's mean log energy between 0, the softest of its utterance, and 1, the loudest.
 
     Args:
-        levels: ``(batch, time)``, log energies.
+        features: ``(batch, time, features)``, log energies.
         lengths: ``(batch,)``, frames.
-        share: between 0 and 1; 0.5 is halfway between the softest frame and the loudest.
+        dynamic_range: energies count as no less than so many nats below the utterance's largest.
 
     Returns:
-        bool ``(batch, time)``; none in an utterance whose level never changes.
+        ``(batch, time)``; NaN, which is neither quiet nor loud, where an utterance's level never changes.
     """
+    levels = limit_dynamic_range(features, lengths, dynamic_range).mean(2)
     valid = sequence_mask(lengths, levels.shape[1])
     softest = torch.where(valid, levels, torch.inf).amin(1, keepdim=True)
     loudest = torch.where(valid, levels, -torch.inf).amax(1, keepdim=True)
-    return valid & (levels < softest + share * (loudest - softest))
+    return (levels - softest) / (loudest - softest)
