@@ -16,9 +16,9 @@ def model() -> TdnnCtc:
 
 def test_gives_log_probabilities_and_zeros_in_padding(model: TdnnCtc) -> None:
     log_probs, lengths = model(torch.randn(2, 60, 5), torch.tensor([60, 40]))
-    assert lengths.tolist() == [34, 14]
-    torch.testing.assert_close(log_probs[0].exp().sum(-1), torch.ones(34))
-    assert not log_probs[1, 14:].any()
+    assert lengths.tolist() == [60, 40]
+    torch.testing.assert_close(log_probs[0].exp().sum(-1), torch.ones(60))
+    assert not log_probs[1, 40:].any()
 
 
 def test_level_and_channel_of_a_recording_do_not_matter(model: TdnnCtc) -> None:
@@ -79,3 +79,32 @@ def test_stretches_are_contiguous_inside_and_long_enough() -> None:
 def test_the_share_must_be_one() -> None:
     with pytest.raises(ValueError, match=r"statistics_fraction must lie in \(0, 1\]; got 0"):
         TdnnCtcConfig(statistics_fraction=0.0)
+
+
+def test_with_padded_edges_every_input_frame_has_an_output_frame() -> None:
+    model = TdnnCtc(TdnnCtcConfig(hidden_channels=8), num_features=5, num_classes=4).eval()
+    lengths = torch.tensor([60, 27])
+    assert model.output_lengths(lengths).tolist() == [60, 27]
+    assert (model.min_frames, model.first_center) == (27, 0)
+    features = torch.randn(2, 60, 5)
+    log_probs, output_lengths = model(features, lengths)
+    assert (log_probs.shape[1], output_lengths.tolist()) == (60, [60, 27])
+    torch.testing.assert_close(log_probs[1, :27], model(features[1:, :27], lengths[1:]).values[0])
+
+
+def test_without_padding_outputs_are_the_middle_ones() -> None:
+    """Far from the edges padding changes nothing: frame i of one is frame i + 13 of the other."""
+    torch.manual_seed(0)
+    padded = TdnnCtc(TdnnCtcConfig(hidden_channels=8), num_features=5, num_classes=4).eval()
+    bare = TdnnCtc(TdnnCtcConfig(hidden_channels=8, pad_edges=False), num_features=5, num_classes=4).eval()
+    bare.load_state_dict(padded.state_dict())
+    assert bare.first_center == 13
+    features, lengths = torch.randn(1, 90, 5), torch.tensor([90])
+    assert bare.output_lengths(lengths).tolist() == [64]
+    torch.testing.assert_close(bare(features, lengths).values, padded(features, lengths).values[:, 13:-13])
+
+
+def test_an_utterance_shorter_than_the_context_is_refused_although_it_is_padded(model: TdnnCtc) -> None:
+    assert model.output_lengths(torch.tensor([26, 27])).tolist() == [0, 27]
+    with pytest.raises(ValueError, match=r"lengths\[1\] is 26; the smallest length allowed is 27"):
+        model(torch.randn(2, 60, 5), torch.tensor([60, 26]))

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import kaldialign
@@ -67,6 +68,18 @@ def test_batch_statistics_are_learned(short_run: Path) -> None:
 def test_a_second_run_in_the_same_folder_is_refused(short_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "yesno", "--output", str(short_run)]) == 2
     assert "holds a run already" in capsys.readouterr().err
+
+
+def test_a_run_that_failed_before_its_first_checkpoint_can_be_started_anew(
+    yesno: YesnoCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, unknown = tmp_path / "run", replace(yesno.train[0], text="MAYBE")
+    with monkeypatch.context() as patch:
+        patch.setattr("sonorant.recipes.yesno.load_yesno", lambda: YesnoCorpus([unknown], yesno.test))
+        assert main(["train", "yesno", "--output", str(run), *SHORT]) == 2
+    assert (run / "config.yaml").exists()
+    train(run, *SHORT, "--trainer.max_epochs=1")
+    assert "max_epochs: 1" in (run / "config.yaml").read_text()
 
 
 def test_resuming_takes_no_other_settings(short_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,14 +175,14 @@ def test_a_loss_that_is_not_finite_stops_with_step_and_utterances(
 def test_utterances_that_cannot_be_learned_are_all_named(write_wav: Callable[..., Path], tmp_path: Path) -> None:
     utterances = [
         Utterance("fine", write_wav("fine.wav", seconds=2), "YES NO"),
-        Utterance("fits as it is", write_wav("slow.wav", seconds=0.3), "NO"),
+        Utterance("fits as it is", write_wav("slow.wav", seconds=0.28), "NO"),
         Utterance("fast", write_wav("fast.wav", sample_rate=16000), "NO"),
         Utterance("other", write_wav("other.wav", seconds=2), "MAYBE"),
     ]
     with pytest.raises(ValueError, match=r"utterances that cannot be used \(3\)") as caught:
         fit_recognizer(Config(), utterances, tmp_path / "run")
     message = str(caught.value)
-    assert "fits as it is: 0.30 s give 1 frames, and its 3 labels need at least 3" in message
+    assert "fits as it is: 0.28 s give 0 frames, and its 3 labels need at least 3" in message
     assert "fast.wav: the sample rate is 16000 Hz; 8000 Hz is needed" in message
     assert "other: word 'MAYBE' is not in the lexicon" in message
     assert "fine" not in message

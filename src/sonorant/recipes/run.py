@@ -37,7 +37,7 @@ def prepare_run(recipe: ModuleType, name: str, arguments: list[str]) -> tuple[An
         if others - {"--output", "--resume"}:
             raise ValueError(f"--resume takes every setting from {recorded}; leave out the others")
         options = parser.parse_args([f"--config={recorded}", *arguments])
-    elif is_first and recorded.exists():
+    elif is_first and _has_results(run):
         raise ValueError(f"{run}: holds a run already; go on with --resume, or choose another --output")
     settings = parser.instantiate(options)
     config = recipe.Config(**{field.name: settings[field.name] for field in fields(recipe.Config)})
@@ -47,6 +47,11 @@ def prepare_run(recipe: ModuleType, name: str, arguments: list[str]) -> tuple[An
             del options[name]
         recorded.write_text(parser.dump(options, skip_validation=True), encoding="utf-8")
     return config, run
+
+
+def _has_results(run: Path) -> bool:
+    """A run that failed before its first checkpoint left nothing that could be lost: the same command starts anew."""
+    return (run / "model").exists() or any((run / "checkpoints").glob("*"))
 
 
 def _is_first_process() -> bool:

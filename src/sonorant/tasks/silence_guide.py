@@ -33,7 +33,7 @@ class SilenceGuideConfig:
     """
 
     weight: float = 0.3
-    until: float = 0.25
+    until: float = 0.4
     quiet: float = 0.25
     loud: float = 0.5
 

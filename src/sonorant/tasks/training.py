@@ -31,7 +31,7 @@ class TrainerConfig:
         checkpoint_every: steps between checkpoints.
     """
 
-    max_epochs: int = 15
+    max_epochs: int = 20
     accelerator: str = "auto"
     devices: int = 1
     num_nodes: int = 1
