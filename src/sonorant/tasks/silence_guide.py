@@ -32,7 +32,7 @@ class SilenceGuideConfig:
         loud: frames are not silence from this level on.
     """
 
-    weight: float = 0.3
+    weight: float = 1.0
     until: float = 0.4
     quiet: float = 0.25
     loud: float = 0.5
