@@ -32,7 +32,7 @@ class TdnnCtcConfig:
     """
 
     hidden_channels: int = 32
-    dynamic_range: float = 10.0
+    dynamic_range: float = 8.0
     normalize_variance: bool = True
     noise: float = 0.3
     channel_noise: float = 0.3
