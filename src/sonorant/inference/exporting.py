@@ -77,6 +77,8 @@ def _metadata(recognizer: Recognizer) -> dict[str, object]:
         "blank": symbols.blank,
         "silence": recognizer.silence or "",
         **asdict(recognizer.fbank.config),
+        "edge_seconds": recognizer.frontend.recordings.edge_seconds,
+        "edge_level_db": recognizer.frontend.recordings.edge_level_db,
         "padding_value": PADDING_VALUE,
     }
 
