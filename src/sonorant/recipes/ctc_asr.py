@@ -93,7 +93,7 @@ class Config(CtcTrainingConfig):
 
     data: DataConfig
     units: UnitsConfig = field(default_factory=UnitsConfig)
-    model: TdnnCtcConfig = field(default_factory=lambda: TdnnCtcConfig(hidden_channels=128))
+    model: TdnnCtcConfig = field(default_factory=lambda: TdnnCtcConfig(hidden_channels=64, statistics_fraction=1.0))
 
 
 class Prepared(NamedTuple):
