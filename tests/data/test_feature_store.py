@@ -10,8 +10,8 @@ import soundfile
 import torch
 
 from sonorant.data.audio import change_speed
-from sonorant.data.features import FbankConfig
 from sonorant.data.feature_store import FeatureStore, StoredFeatures
+from sonorant.data.features import FbankConfig
 from sonorant.data.frontend import Frontend, RecordingConfig
 from sonorant.data.manifest import Utterance
 

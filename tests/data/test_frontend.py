@@ -28,7 +28,8 @@ def level_db(samples: np.ndarray) -> float:
 def test_edges_surround_the_recording_and_are_the_same_every_time() -> None:
     samples = tone()
     padded = pad_edges(samples, 8000, 1600)
-    assert padded.dtype == np.float32 and len(padded) == len(samples) + 3200
+    assert padded.dtype == np.float32
+    assert len(padded) == len(samples) + 3200
     assert np.array_equal(padded[1600:-1600], samples)
     assert np.array_equal(padded, pad_edges(samples, 8000, 1600))
     assert not np.array_equal(padded[:1600], pad_edges(tone(0.11), 8000, 1600)[:1600])
