@@ -138,8 +138,8 @@ sonorant export {facts.title} onnx/model.onnx
 
 writes the model and its `tokens.txt`. The input `x` is `(batch, time, {facts.features.n_mels})`: log energies of
 Kaldi's filterbanks without dither and with mirrored edges (`snip_edges=False`), the shorter utterances of a batch
-filled up with -23.03.{_edges(facts)} The outputs are `log_probs` and `log_probs_lengths`. sonorant's page "Deployment" shows both in a
-few lines."""
+filled up with -23.03.{_edges(facts)}
+The outputs are `log_probs` and `log_probs_lengths`. sonorant's page "Deployment" shows both in a few lines."""
 
 
 def _edges(facts: CardFacts) -> str:
