@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sonorant.cli import main
+from sonorant.data.fsdd import FsddCorpus
 from sonorant.data.textgrid import read_textgrid
 from sonorant.inference import Recognizer
 
@@ -248,3 +249,11 @@ def test_wrong_usage_exits_with_2(arguments: list[str], capsys: Capture) -> None
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
+
+
+def test_tables_of_fsdd(fsdd: FsddCorpus, tmp_path: Path, capsys: Capture) -> None:
+    assert main(["data", "fsdd", str(tmp_path / "tables"), "--leave-out", "theo"]) == 0
+    paths = [Path(line) for line in capsys.readouterr().out.splitlines()]
+    assert [len(path.read_text().splitlines()) for path in paths] == [2250, 500]
+    assert main(["data", "fsdd", str(tmp_path / "tables")]) == 2
+    assert "there already" in capsys.readouterr().err

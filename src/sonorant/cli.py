@@ -98,6 +98,15 @@ def _parser() -> argparse.ArgumentParser:
     strings.add_argument("--seed", type=int, default=0, metavar="N", help="(default: 0)")
     strings.add_argument("--speakers", nargs="+", metavar="NAME", help="(default: all six)")
     strings.set_defaults(run=_digit_strings)
+    fsdd = data.add_parser(
+        "fsdd",
+        help="write tables of single spoken digits",
+        description="Write FOLDER/train.tsv and test.tsv of the Free Spoken Digit Dataset; its recordings stay where "
+        "they are.",
+    )
+    fsdd.add_argument("folder", type=Path, metavar="FOLDER", help="where to")
+    fsdd.add_argument("--leave-out", metavar="SPEAKER", help="test on this one only (default: the official split)")
+    fsdd.set_defaults(run=_fsdd)
     export = verbs.add_parser("export", help="write a model for others: an ONNX file, or a folder with a card")
     export.add_argument("model", type=Path, metavar="DIR", help="a run directory or a model folder")
     export.add_argument(
@@ -196,6 +205,14 @@ def _digit_strings(options: argparse.Namespace, rest: list[str]) -> int:
     print(f"{options.number} strings, {written.seconds / 60:.1f} minutes")
     print(f"{len(written.left_out)} recordings with a pause inside the word were left out")
     print(f"table       {written.table}\nboundaries  {written.boundaries}")
+    return 0
+
+
+def _fsdd(options: argparse.Namespace, rest: list[str]) -> int:
+    from sonorant.data.fsdd import write_fsdd
+
+    for path in write_fsdd(options.folder, leave_out=options.leave_out):
+        print(path)
     return 0
 
 

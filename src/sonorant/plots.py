@@ -10,29 +10,34 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
-from sonorant.data.audio import load_audio
+from sonorant.data.manifest import Utterance
 from sonorant.decoding.ctc import ctc_greedy_decode
 from sonorant.inference import Recognizer
 from sonorant.lengths import Padded
 
 __all__ = ["plot_attention", "plot_posteriors"]
 
+_MANY_SYMBOLS = 8  # of more only those are drawn that are
+_VISIBLE = 0.05  # probable somewhere
 
-def plot_posteriors(recognizer: Recognizer, recording: Path, output: Path) -> None:
+
+def plot_posteriors(recognizer: Recognizer, recording: Path | Utterance, output: Path) -> None:
     """Draw a recording's waveform and, under it, the probability of each symbol, with the words marked.
 
     Args:
         recognizer: a CTC recognizer.
-        recording: the audio file.
+        recording: the audio file, or an utterance. Edges that the model needs are drawn too.
         output: the PNG file.
     """
-    samples, sample_rate = load_audio(recording, recognizer.fbank.config.sample_rate)
+    utterance = recording if isinstance(recording, Utterance) else Utterance(recording.name, recording, "")
+    samples, sample_rate = recognizer.frontend.load(utterance)
+    samples = recognizer.frontend.pad(samples)
     log_probs = recognizer.log_probs([recognizer.extract(recording)])
     figure = Figure(figsize=(12, 5), layout="constrained")
     wave, posteriors = figure.subplots(2, 1, sharex=True)
     seconds = np.arange(len(samples)) / sample_rate
     wave.plot(seconds, samples, linewidth=0.4, color="0.35")
-    wave.set(ylabel="amplitude", title=f"{recording.name}: {' '.join(recognizer.decode(log_probs)[0])}")
+    wave.set(ylabel="amplitude", title=f"{utterance.path.name}: {' '.join(recognizer.decode(log_probs)[0])}")
     _draw_posteriors(posteriors, recognizer, log_probs)
     _mark_tokens(wave, posteriors, recognizer, log_probs)
     posteriors.set(xlabel="seconds", ylabel="probability", xlim=(0, seconds[-1]), ylim=(-0.02, 1.1))
@@ -102,7 +107,10 @@ def _draw_path(axes: Axes, hard: Tensor) -> None:
 def _draw_posteriors(axes: Axes, recognizer: Recognizer, log_probs: Padded) -> None:
     probs = log_probs.values[0].exp().numpy()
     times = np.arange(len(probs)) * _shift(recognizer) + _delay(recognizer)
+    many = len(recognizer.symbols) > _MANY_SYMBOLS
     for index, symbol in enumerate(recognizer.symbols.symbols):
+        if many and probs[:, index].max() < _VISIBLE:
+            continue
         style = {"color": "0.75", "linewidth": 1.0} if index == recognizer.symbols.blank else {"linewidth": 1.6}
         axes.plot(times, probs[:, index], label=symbol, **style)
 
@@ -110,7 +118,8 @@ def _draw_posteriors(axes: Axes, recognizer: Recognizer, log_probs: Padded) -> N
 def _mark_tokens(wave: Axes, posteriors: Axes, recognizer: Recognizer, log_probs: Padded) -> None:
     """A line through both panels where the greedy path emits a symbol other than silence."""
     (spans,) = ctc_greedy_decode(log_probs.values, log_probs.lengths, blank=recognizer.symbols.blank)
-    spelled = {prons[0][0]: word for word, prons in recognizer.lexicon.entries.items()}
+    entries = recognizer.lexicon.entries.items()
+    spelled = {prons[0][0]: word for word, prons in entries if len(prons[0]) == 1 and not recognizer.open_vocabulary}
     for span in spans:
         symbol = recognizer.symbols.symbols[span.token]
         if symbol == recognizer.silence:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from sonorant.data import fsdd as module
+from sonorant.data.corpus import read_corpus
 from sonorant.data.download import ChecksumError, content_digest
-from sonorant.data.fsdd import ACCENTS, DIGITS, FsddCorpus, leave_out_speaker, load_fsdd
+from sonorant.data.fsdd import ACCENTS, DIGITS, FsddCorpus, leave_out_speaker, load_fsdd, write_fsdd
 
 
 @pytest.fixture
@@ -110,3 +111,18 @@ def test_half_an_archive_is_refused_and_nothing_is_kept(cache: Path, tmp_path: P
     with pytest.raises(ChecksumError, match="not a whole archive"):
         load_fsdd(url, digest_of(few))
     assert list(cache.iterdir()) == []
+
+
+def test_tables_of_the_official_split_and_without_a_speaker(fsdd: FsddCorpus, tmp_path: Path) -> None:
+    train, test = write_fsdd(tmp_path / "official", corpus=fsdd)
+    assert (train.name, test.name) == ("train.tsv", "test.tsv")
+    for table, part in ((train, fsdd.train), (test, fsdd.test)):
+        rows = [(row.path.name, row.text, row.speaker, row.accent) for row in read_corpus(table)]
+        assert rows == [(row.path.name, row.text, row.speaker, row.accent) for row in part]
+        assert read_corpus(table)[0].path.is_file()
+    _, strangers = write_fsdd(tmp_path / "theo", leave_out="theo", corpus=fsdd)
+    assert {row.speaker for row in read_corpus(strangers)} == {"theo"}
+    with pytest.raises(FileExistsError, match=r"train\.tsv: there already"):
+        write_fsdd(tmp_path / "official", corpus=fsdd)
+    with pytest.raises(ValueError, match="no speaker 'bob'"):
+        write_fsdd(tmp_path / "bob", leave_out="bob", corpus=fsdd)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sonorant.decoding.ctc import TokenSpan, merge_frames
-from sonorant.decoding.spelling import place_words, read_words, symbol_confidence
+from sonorant.decoding.spelling import join_words, place_words, read_words, symbol_confidence
 
 SPANS = merge_frames([0, 1, 2, 2, 0, 3, 1, 2, 0, 2], 0)  # 1 2 3 1 2 2
 
@@ -43,3 +43,12 @@ def test_the_least_probable_symbol_decides() -> None:
     symbols = [TokenSpan(1, 0, 2), TokenSpan(0, 2, 3)]
     assert symbol_confidence(np.log(probs), symbols) == pytest.approx(0.6)
     assert symbol_confidence(np.log(probs), symbols[:1]) == pytest.approx(0.7)
+
+
+def test_joins_whatever_stands_between_separators() -> None:
+    symbols = ["<blk>", "_", "a", "b"]
+    words = join_words(SPANS, symbols, 1)
+    assert [word for word, _ in words] == ["ab", "aa"]
+    assert tokens([spans for _, spans in words]) == [[2, 3], [2, 2]]
+    assert [word for word, _ in join_words(SPANS, symbols, None)] == ["_ab_aa"]
+    assert join_words([], symbols, 1) == []

@@ -1,5 +1,6 @@
 """A recognizer in use: files, arrays, folders, and what it refuses."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +13,9 @@ import torch
 
 import sonorant
 from sonorant.data.audio import AudioError
+from sonorant.data.frontend import RecordingConfig
 from sonorant.data.manifest import Utterance
+from sonorant.decoding.ctc import WordSpan
 from sonorant.export.model_folder import ModelFolderError
 from sonorant.inference import Recognizer
 from sonorant.inference.evaluation import evaluate
@@ -258,3 +261,53 @@ def test_files_of_words_that_cannot_be_used_are_named(
     path.write_bytes(b"\xff\xfe\xff")
     with pytest.raises(ValueError, match=r"x\.txt: not UTF-8"):
         recognizer.with_language(**{name: path})
+
+
+def with_recordings(recognizer: Recognizer, **settings: object) -> Recognizer:
+    parts = (recognizer.model, recognizer.fbank.config, recognizer.symbols, recognizer.lexicon, recognizer.arpa)
+    return Recognizer(*parts, silence="SIL", recordings=RecordingConfig(**settings))
+
+
+def test_edges_are_heard_but_not_counted(recognizer: Recognizer, write_wav: Write, tmp_path: Path) -> None:
+    short = write_wav("short.wav", seconds=0.1)
+    with pytest.raises(AudioError, match="too short"):
+        recognizer.extract(short)
+    padded = with_recordings(recognizer, edge_seconds=0.5)
+    assert len(padded.extract(short)) == 110
+    assert padded.num_frames(800) == padded.log_probs([padded.extract(short)]).lengths.item()
+    samples, rate = soundfile.read(write_wav("a.wav", seconds=1))
+    for decoder in ("wfst", "greedy"):
+        for word in padded.recognize(samples, rate, decoder=decoder).words:
+            assert 0 <= word.start <= word.end <= 1
+    padded.save(tmp_path / "model")
+    again = sonorant.load(tmp_path)
+    assert again.frontend.recordings == padded.frontend.recordings
+    assert torch.equal(again.extract(short), padded.extract(short))
+    assert again.with_language(language_model=tmp_path / "model" / "lm.arpa").frontend.recordings.edge_seconds == 0.5
+
+
+def test_times_are_those_of_the_recording_without_its_edges(recognizer: Recognizer) -> None:
+    span = WordSpan("YES", 60, 70, 0.5)
+    expected = recognizer._timed(span, 10.0)
+    shifted = with_recordings(recognizer, edge_seconds=0.25)._timed(span, 10.0)
+    assert (shifted.start, shifted.end) == pytest.approx((expected.start - 0.25, expected.end - 0.25))
+
+
+def test_rates_and_channels_that_training_allowed_are_allowed_in_use(recognizer: Recognizer, write_wav: Write) -> None:
+    allowing = with_recordings(recognizer, resample=True, mix_channels=True)
+    fast = write_wav("fast.wav", sample_rate=16000)
+    samples, rate = soundfile.read(fast, dtype="float32")
+    assert torch.equal(allowing.extract(fast), allowing.extract(samples, rate))
+    assert len(allowing.extract(write_wav("stereo.wav", channels=2))) == 100
+    with pytest.raises(AudioError, match="sample_rate is None"):
+        allowing.extract(samples)
+
+
+def test_folders_of_before_there_were_edges_are_read(recognizer: Recognizer, tmp_path: Path) -> None:
+    recognizer.save(tmp_path / "model")
+    path = tmp_path / "model" / "config.json"
+    config = json.loads(path.read_text())
+    for name in ("recordings", "open_vocabulary"):
+        del config[name]
+    path.write_text(json.dumps(config))
+    assert sonorant.load(tmp_path).frontend.recordings == RecordingConfig()

@@ -1,24 +1,19 @@
 """Everything that is wrong with a corpus, in one pass over it."""
 
 import logging
-import os
 import unicodedata
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 
 from sonorant.data.audio import Audio, AudioError, Samples
 from sonorant.data.manifest import Fault, Utterance, list_faults
+from sonorant.data.parallel import map_in_order
 
 __all__ = ["Requirements", "check_corpus", "without_faults"]
 
-T = TypeVar("T")
-R = TypeVar("R")
 logger = logging.getLogger(__name__)
 
 SILENT = 2 / 32768  # two steps of 16 bits: what dither leaves of silence
@@ -69,7 +64,7 @@ def check_corpus(
     """
     shared = _shared_stretches(utterances)
     faults: list[Fault] = []
-    found = _in_order(lambda utterance: _check(utterance, requirements), utterances, jobs or os.cpu_count() or 1)
+    found = map_in_order(lambda utterance: _check(utterance, requirements), utterances, jobs)
     for index, of_utterance in enumerate(found):
         faults += of_utterance + shared.get(index, [])
         if progress is not None:
@@ -97,18 +92,6 @@ def without_faults(utterances: Sequence[Utterance], faults: Sequence[Fault], *, 
     if errors:
         logger.warning("utterances left out: %d; used: %d:%s", len(bad), len(good), list_faults(errors))
     return good
-
-
-def _in_order(function: Callable[[T], R], items: Sequence[T], jobs: int) -> Iterator[R]:
-    """Results in the order of the items, from threads that are never far ahead of the one who takes them."""
-    with ThreadPoolExecutor(jobs) as pool:
-        pending: deque[Future[R]] = deque()
-        for item in items:
-            pending.append(pool.submit(function, item))
-            if len(pending) > 4 * jobs:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
 
 
 def _shared_stretches(utterances: Sequence[Utterance]) -> dict[int, list[Fault]]:

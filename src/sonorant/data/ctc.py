@@ -6,6 +6,7 @@ from typing import NamedTuple
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from sonorant.data.feature_store import FeatureStore, StoredFeatures
 from sonorant.lengths import pad_sequences
 
 __all__ = ["CtcBatch", "CtcDataset", "CtcExample", "collate_ctc"]
@@ -30,18 +31,32 @@ class CtcBatch(NamedTuple):
 
 
 class CtcDataset(Dataset[CtcExample]):
-    """Examples in memory."""
+    """Examples whose features are read when they are asked for.
 
-    def __init__(self, examples: Sequence[CtcExample]) -> None:
-        self.examples = examples
+    Args:
+        store: where from.
+        stored: the features.
+        targets: for each the target ids ``(labels,)``.
+    """
+
+    def __init__(self, store: FeatureStore, stored: Sequence[StoredFeatures], targets: Sequence[Tensor]) -> None:
+        self._store = store
+        self._stored = stored
+        self._targets = targets
+
+    @property
+    def lengths(self) -> list[int]:
+        """Frames of each example; nothing is read."""
+        return [stored.num_frames for stored in self._stored]
 
     def __len__(self) -> int:
         """The number of examples."""
-        return len(self.examples)
+        return len(self._stored)
 
     def __getitem__(self, index: int) -> CtcExample:
         """One example."""
-        return self.examples[index]
+        stored = self._stored[index]
+        return CtcExample(stored.id, self._store.read(stored), self._targets[index])
 
 
 def collate_ctc(examples: Sequence[CtcExample]) -> CtcBatch:

@@ -69,6 +69,10 @@ class Fbank:
         options.mel_opts.high_freq = config.f_max
         options.energy_floor = 1e-10
 
+    def __reduce__(self) -> tuple[type["Fbank"], tuple[FbankConfig]]:
+        """For worker processes: the options of kaldi-native-fbank cannot be pickled."""
+        return Fbank, (self.config,)
+
     def num_frames(self, num_samples: int) -> int:
         """Frames of a recording of so many samples."""
         shift = round(self.config.sample_rate * self.config.frame_shift_ms / 1000)

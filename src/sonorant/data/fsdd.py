@@ -17,7 +17,16 @@ from typing import NamedTuple
 from sonorant.data.download import ChecksumError, cache_directory, content_digest, fetch, find_corpus, unpack
 from sonorant.data.manifest import Utterance
 
-__all__ = ["ACCENTS", "DIGITS", "SAMPLE_RATE", "FsddCorpus", "leave_out_speaker", "load_fsdd", "of_speakers"]
+__all__ = [
+    "ACCENTS",
+    "DIGITS",
+    "SAMPLE_RATE",
+    "FsddCorpus",
+    "leave_out_speaker",
+    "load_fsdd",
+    "of_speakers",
+    "write_fsdd",
+]
 
 URL = "https://github.com/Jakobovski/free-spoken-digit-dataset/archive/refs/tags/v1.0.10.tar.gz"
 # of the recordings: GitHub packs the archive anew at times, so that its own checksum is no constant
@@ -85,6 +94,35 @@ def leave_out_speaker(corpus: FsddCorpus, speaker: str) -> FsddCorpus:
         train=[utterance for utterance in corpus.train if utterance.speaker != speaker],
         test=of_speakers([*corpus.test, *corpus.train], [speaker]),
     )
+
+
+def write_fsdd(folder: str | Path, *, leave_out: str | None = None, corpus: FsddCorpus | None = None) -> list[Path]:
+    """Write ``train.tsv`` and ``test.tsv``: tables of ``path<TAB>text<TAB>speaker<TAB>accent`` with absolute paths.
+
+    Args:
+        folder: where to; made if need be.
+        leave_out: a speaker to test on, see :func:`leave_out_speaker`; by default the split is the official one.
+        corpus: found or downloaded by default.
+
+    Raises:
+        ValueError: no such speaker.
+        FileExistsError: one of the tables is there already.
+    """
+    corpus = corpus or load_fsdd()
+    if leave_out is not None:
+        corpus = leave_out_speaker(corpus, leave_out)
+    paths = [Path(folder) / f"{name}.tsv" for name in corpus._fields]
+    for path in paths:
+        if path.exists():
+            raise FileExistsError(f"{path}: there already; give another folder, or remove it")
+    for path, part in zip(paths, corpus, strict=True):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rows = [
+            "\t".join([str(utterance.path.resolve()), utterance.text, utterance.speaker or "", utterance.accent or ""])
+            for utterance in part
+        ]
+        path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return paths
 
 
 def of_speakers(utterances: Sequence[Utterance], speakers: Sequence[str]) -> list[Utterance]:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from sonorant.decoding.ctc import TokenSpan
 
-__all__ = ["place_words", "read_words", "symbol_confidence"]
+__all__ = ["join_words", "place_words", "read_words", "symbol_confidence"]
 
 Spelling = tuple[int, ...]
 
@@ -86,6 +86,28 @@ def read_words(
                 break
         start += 1
     return words
+
+
+def join_words(
+    spans: Sequence[TokenSpan], symbols: Sequence[str], separator: int | None
+) -> list[tuple[str, list[TokenSpan]]]:
+    """Cut at separators and write the symbols between them as words, whether known or not.
+
+    Args:
+        spans: the symbols of an utterance.
+        symbols: by their ids.
+        separator: the symbol between words; None makes one word of all.
+
+    Returns:
+        The words, each with its symbols.
+    """
+    groups: list[list[TokenSpan]] = [[]]
+    for span in spans:
+        if span.token == separator:
+            groups.append([])
+        else:
+            groups[-1].append(span)
+    return [("".join(symbols[span.token] for span in group), group) for group in groups if group]
 
 
 def symbol_confidence(log_probs: npt.NDArray[np.float32], symbols: Sequence[TokenSpan]) -> float:

@@ -20,10 +20,12 @@ class CardFacts:
         title: the name of the model.
         version: of sonorant when the model was trained.
         recipe: the recipe that trained it, or None.
-        words: all that it can recognise.
+        words: all that it can recognise, or for an open vocabulary those that it was trained on.
+        open_vocabulary: it spells words with characters, known or not.
         num_parameters: learned numbers.
         features: what it listens to.
-        shortest_frames: frames of the shortest recording that it takes.
+        shortest_frames: frames of the shortest recording that it takes, edges included.
+        edge_seconds: of low noise that is put before and after each recording.
         corpus: what it was trained on, or None where that is not known.
         metrics: the run's ``metrics.json``, or None.
         settings: the run's ``config.yaml``, or None.
@@ -33,9 +35,11 @@ class CardFacts:
     version: str
     recipe: str | None
     words: Sequence[str]
+    open_vocabulary: bool
     num_parameters: int
     features: FbankConfig
     shortest_frames: int
+    edge_seconds: float
     corpus: CorpusFacts | None
     metrics: Mapping[str, Any] | None
     settings: str | None
@@ -95,9 +99,11 @@ def _rate(rate: Mapping[str, Any]) -> str:
 
 def _limits(facts: CardFacts) -> str:
     features = facts.features
-    seconds = facts.shortest_frames * features.frame_shift_ms / 1000
+    seconds = max(0.0, facts.shortest_frames * features.frame_shift_ms / 1000 - 2 * facts.edge_seconds)
     limits = [
-        "It knows the words above and no others: whatever else is said comes out as some of them, or as nothing.",
+        "It spells what it hears, with the characters of the words above; decoding with the WFST keeps to these words."
+        if facts.open_vocabulary
+        else "It knows the words above and no others: whatever else is said comes out as some of them, or as nothing.",
         f"Recordings have one channel at {features.sample_rate} Hz and last at least {seconds:.2f} s; "
         "others are refused.",
     ]
@@ -132,8 +138,14 @@ sonorant export {facts.title} onnx/model.onnx
 
 writes the model and its `tokens.txt`. The input `x` is `(batch, time, {facts.features.n_mels})`: log energies of
 Kaldi's filterbanks without dither and with mirrored edges (`snip_edges=False`), the shorter utterances of a batch
-filled up with -23.03. The outputs are `log_probs` and `log_probs_lengths`. sonorant's page "Deployment" shows both in a
-few lines."""
+filled up with -23.03.{_edges(facts)}
+The outputs are `log_probs` and `log_probs_lengths`. sonorant's page "Deployment" shows both in a few lines."""
+
+
+def _edges(facts: CardFacts) -> str:
+    if facts.edge_seconds == 0:
+        return ""
+    return f" Recordings are first padded with {facts.edge_seconds:g} s of low noise on each side (`edge_seconds`)."
 
 
 def _settings(facts: CardFacts) -> str:

@@ -77,6 +77,8 @@ def _metadata(recognizer: Recognizer) -> dict[str, object]:
         "blank": symbols.blank,
         "silence": recognizer.silence or "",
         **asdict(recognizer.fbank.config),
+        "edge_seconds": recognizer.frontend.recordings.edge_seconds,
+        "edge_level_db": recognizer.frontend.recordings.edge_level_db,
         "padding_value": PADDING_VALUE,
     }
 
@@ -89,9 +91,11 @@ def _export_folder(recognizer: Recognizer, contents: ModelFolder, target: Path) 
         version=contents.config["sonorant_version"],
         recipe=recognizer.recipe,
         words=recognizer.lexicon.words,
+        open_vocabulary=recognizer.open_vocabulary,
         num_parameters=sum(parameter.numel() for parameter in recognizer.model.parameters()),
         features=recognizer.fbank.config,
         shortest_frames=recognizer.model.min_frames,
+        edge_seconds=recognizer.frontend.recordings.edge_seconds,
         corpus=recognizer.corpus,
         metrics=record.metrics,
         settings=record.settings,

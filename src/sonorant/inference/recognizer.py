@@ -11,12 +11,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sonorant.data.audio import AudioError, Samples, check_samples
+from sonorant.data.audio import AudioError, Samples, check_samples, resample
 from sonorant.data.facts import CorpusFacts
 from sonorant.data.features import Fbank, FbankConfig
+from sonorant.data.frontend import Frontend, RecordingConfig
 from sonorant.data.manifest import Utterance
-from sonorant.decoding.ctc import WordSpan, ctc_greedy_decode
-from sonorant.decoding.spelling import read_words, symbol_confidence
+from sonorant.decoding.ctc import TokenSpan, WordSpan, ctc_greedy_decode
+from sonorant.decoding.spelling import join_words, read_words, symbol_confidence
 from sonorant.decoding.wfst import WfstDecoder, uniform_unigram
 from sonorant.export.model_folder import ModelFolder, ModelFolderError, write_model_folder
 from sonorant.inference.transcript import RecognizedWord, Transcript
@@ -40,6 +41,9 @@ class Recognizer:
         lexicon: the words.
         arpa: the language model of the WFST decoder.
         silence: the symbol between words, or None.
+        open_vocabulary: words are spelled with their characters, so that the greedy decoder can read any; the WFST
+            decoder knows those of the lexicon.
+        recordings: how recordings are brought into the model's form.
         recipe: the recipe that trained the model, or None.
         corpus: what it was trained on, or None where that is not known.
 
@@ -61,11 +65,14 @@ class Recognizer:
         arpa: str,
         *,
         silence: str | None = None,
+        open_vocabulary: bool = False,
+        recordings: RecordingConfig | None = None,
         recipe: str | None = None,
         corpus: CorpusFacts | None = None,
     ) -> None:
         self.model = model.eval()
-        self.fbank = Fbank(features)
+        self.frontend = Frontend(features, recordings)
+        self.open_vocabulary = open_vocabulary
         self.symbols = symbols
         self.lexicon = lexicon
         self.arpa = arpa
@@ -73,6 +80,11 @@ class Recognizer:
         self.recipe = recipe
         self.corpus = corpus
         self._word_of = {tuple(symbols.encode(pron)): word for word, prons in lexicon.entries.items() for pron in prons}
+
+    @property
+    def fbank(self) -> Fbank:
+        """The filterbanks."""
+        return self.frontend.fbank
 
     @cached_property
     def _wfst(self) -> WfstDecoder:
@@ -89,7 +101,8 @@ class Recognizer:
 
         Args:
             audio: a file, an utterance of a corpus, or samples ``(samples,)`` in [-1, 1].
-            sample_rate: of the samples, in Hz; must be the model's. A file knows its own.
+            sample_rate: of the samples, in Hz; must be the model's, unless the model was trained on resampled
+                recordings. A file knows its own.
             decoder: ``"wfst"`` (lexicon and language model) or ``"greedy"``.
 
         Returns:
@@ -167,6 +180,8 @@ class Recognizer:
             words,
             arpa,
             silence=self.silence,
+            open_vocabulary=self.open_vocabulary,
+            recordings=self.frontend.recordings,
             recipe=self.recipe,
             corpus=self.corpus,
         )
@@ -182,7 +197,7 @@ class Recognizer:
 
     def num_frames(self, num_samples: int) -> int:
         """Output frames of the model for a recording of so many samples."""
-        frames = torch.tensor([self.fbank.num_frames(num_samples)])
+        frames = torch.tensor([self.frontend.num_frames(num_samples)])
         return int(self.model.output_lengths(frames)[0])
 
     def log_probs(self, features: Sequence[Tensor]) -> Padded:
@@ -216,14 +231,15 @@ class Recognizer:
         for row, spans in zip(_rows(log_probs), all_spans, strict=True):
             words = [
                 WordSpan(word, symbols[0].start, symbols[-1].end, symbol_confidence(row.numpy(), symbols))
-                for word, symbols in read_words(spans, self._word_of, silence)
+                for word, symbols in self._read_words(spans, silence)
             ]
             result.append(words)
         return result
 
     def target(self, words: Sequence[str]) -> Tensor:
         """The class ids that a text is trained and scored with, int64 ``(labels,)``."""
-        return torch.tensor(self.symbols.encode(self.lexicon.spell(words, self.silence)))
+        spelling = Lexicon({word: [list(word)] for word in words}) if self.open_vocabulary else self.lexicon
+        return torch.tensor(self.symbols.encode(spelling.spell(words, self.silence)))
 
     def save(self, folder: Path) -> None:
         """Write the model folder that :func:`sonorant.load` reads."""
@@ -232,6 +248,8 @@ class Recognizer:
             "model": asdict(self.model.config),
             "features": asdict(self.fbank.config),
             "silence": self.silence,
+            "open_vocabulary": self.open_vocabulary,
+            "recordings": asdict(self.frontend.recordings),
             "corpus": None if self.corpus is None else asdict(self.corpus),
         }
         write_model_folder(folder, self.KIND, config, self.model.state_dict(), self.texts())
@@ -252,33 +270,52 @@ class Recognizer:
             symbols, lexicon = SymbolTable.read(path / "tokens.txt"), Lexicon.read(path / "lexicon.txt")
             arpa = (path / "lm.arpa").read_text(encoding="utf-8")
             features = FbankConfig(**config["features"])
+            recordings = RecordingConfig(**config.get("recordings", {}))
             corpus = CorpusFacts(**config["corpus"]) if config.get("corpus") else None
             model = TdnnCtc(TdnnCtcConfig(**config["model"]), features.n_mels, len(symbols))
             model.load_state_dict(weights, strict=True)
         except (KeyError, TypeError, OSError, ValueError, RuntimeError) as error:
             raise ModelFolderError(f"{path}: damaged or incomplete: {error}") from error
-        silence, recipe = config.get("silence"), config.get("recipe")
-        return cls(model, features, symbols, lexicon, arpa, silence=silence, recipe=recipe, corpus=corpus)
+        return cls(
+            model,
+            features,
+            symbols,
+            lexicon,
+            arpa,
+            silence=config.get("silence"),
+            open_vocabulary=bool(config.get("open_vocabulary")),
+            recordings=recordings,
+            recipe=config.get("recipe"),
+            corpus=corpus,
+        )
+
+    def _read_words(self, spans: list[TokenSpan], silence: int | None) -> list[tuple[str, list[TokenSpan]]]:
+        if self.open_vocabulary:
+            return join_words(spans, self.symbols.symbols, silence)
+        return read_words(spans, self._word_of, silence)
 
     def _timed(self, span: WordSpan, duration: float) -> RecognizedWord:
-        """An output frame is about the input frame in the middle of those that it sees."""
+        """An output frame is about the input frame in the middle of those that it sees; edges are not counted."""
         shift = self.fbank.config.frame_shift_ms / 1000
-        start, end = ((frame + self.model.first_center) * shift for frame in (span.start, span.end))
-        return RecognizedWord(span.word, min(start, duration), min(end, duration), span.confidence)
+        edge = self.frontend.recordings.edge_seconds
+        start, end = ((frame + self.model.first_center) * shift - edge for frame in (span.start, span.end))
+        return RecognizedWord(span.word, min(max(start, 0.0), duration), min(max(end, 0.0), duration), span.confidence)
 
     def _load(self, audio: str | Path | Utterance | npt.ArrayLike, sample_rate: int | None) -> tuple[str, Samples]:
         needed = self.fbank.config.sample_rate
         if isinstance(audio, str | Path):
             audio = Utterance(str(audio), Path(audio), "")
         if isinstance(audio, Utterance):
-            return str(audio.path), audio.load_audio(needed).samples
+            return str(audio.path), self.frontend.load(audio).samples
         samples = check_samples(audio, "audio")
+        if sample_rate is not None and sample_rate != needed and self.frontend.recordings.resample:
+            return "audio", resample(samples, sample_rate, needed)
         if sample_rate != needed:
             raise AudioError(f"audio: sample_rate is {sample_rate}; the model needs {needed} Hz")
         return "audio", samples
 
     def _checked_features(self, name: str, samples: Samples) -> Tensor:
-        features = self.fbank(samples)
+        features = self.frontend(samples)
         needed = self.model.min_frames
         if len(features) < needed:
             raise AudioError(f"{name}: too short: {len(features)} frames, and the model needs at least {needed}")

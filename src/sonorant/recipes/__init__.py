@@ -8,6 +8,7 @@ __all__ = ["RECIPES", "load_recipe"]
 # what `sonorant train --help` shows without importing any of them
 RECIPES = {
     "yesno": "a recognizer of two Hebrew words: TDNN and CTC on 30 recordings, in seconds on a laptop",
+    "ctc-asr": "a recognizer from your own recordings and transcripts: TDNN and CTC, words, characters or a lexicon",
 }
 
 

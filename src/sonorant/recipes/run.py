@@ -1,5 +1,6 @@
 """From command line arguments to a configuration and a run directory."""
 
+import argparse
 import os
 from dataclasses import fields
 from pathlib import Path
@@ -26,18 +27,20 @@ def prepare_run(recipe: ModuleType, name: str, arguments: list[str]) -> tuple[An
         FileNotFoundError: ``--resume`` of a directory that holds no run.
     """
     parser = _parser(recipe, name)
-    options = parser.parse_args(arguments)
-    run = Path(options.output)
-    recorded = run / CONFIG
-    is_first = _is_first_process()
-    if options.resume:
+    resumed = _resumed_run(arguments)
+    if resumed is not None:
+        recorded = resumed / CONFIG
         if not recorded.is_file():
             raise FileNotFoundError(f"{recorded}: no such file; there is no run to resume")
         others = {argument.partition("=")[0] for argument in arguments if argument.startswith("--")}
         if others - {"--output", "--resume"}:
             raise ValueError(f"--resume takes every setting from {recorded}; leave out the others")
-        options = parser.parse_args([f"--config={recorded}", *arguments])
-    elif is_first and _has_results(run):
+        arguments = [f"--config={recorded}", *arguments]
+    options = parser.parse_args(arguments)
+    run = Path(options.output)
+    recorded = run / CONFIG
+    is_first = _is_first_process()
+    if resumed is None and is_first and _has_results(run):
         raise ValueError(f"{run}: holds a run already; go on with --resume, or choose another --output")
     settings = parser.instantiate(options)
     config = recipe.Config(**{field.name: settings[field.name] for field in fields(recipe.Config)})
@@ -52,6 +55,15 @@ def prepare_run(recipe: ModuleType, name: str, arguments: list[str]) -> tuple[An
 def _has_results(run: Path) -> bool:
     """A run that failed before its first checkpoint left nothing that could be lost: the same command starts anew."""
     return (run / "model").exists() or any((run / "checkpoints").glob("*"))
+
+
+def _resumed_run(arguments: list[str]) -> Path | None:
+    """The directory of a run to resume: looked for first, for the settings that a recipe must have are in there."""
+    known = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    known.add_argument("--output", type=Path)
+    known.add_argument("--resume", action="store_true")
+    options, _ = known.parse_known_args(arguments)
+    return options.output if options.resume else None
 
 
 def _is_first_process() -> bool:

@@ -27,6 +27,7 @@ class CtcAsr(LightningModule):
         total_steps: of the whole run. Lightning's own estimate is not asked for: it makes the loader before a
             checkpoint's loader state is there, and the state is then lost.
         blank: the id of the blank.
+        make_dev_loader: the same for the dev set, whose loss is logged after each epoch; None if there is none.
         silence: the id of the silence symbol, if there is one and it is to be guided.
         silence_guide: see :class:`~sonorant.tasks.silence_guide.SilenceGuideConfig`.
     """
@@ -39,6 +40,7 @@ class CtcAsr(LightningModule):
         *,
         total_steps: int,
         blank: int = 0,
+        make_dev_loader: Callable[[int, int], StatefulLoader] | None = None,
         silence: int | None = None,
         silence_guide: SilenceGuideConfig | None = None,
     ) -> None:
@@ -47,6 +49,7 @@ class CtcAsr(LightningModule):
         self.loss = CtcLoss(blank, reduction="batchmean")
         self._optimizer = optimizer
         self._make_loader = make_loader
+        self._make_dev_loader = make_dev_loader
         self._total_steps = total_steps
         self._silence = silence
         self._silence_guide = silence_guide or SilenceGuideConfig()
@@ -54,6 +57,18 @@ class CtcAsr(LightningModule):
     def train_dataloader(self) -> StatefulLoader:
         """This rank's batches."""
         return self._make_loader(self.trainer.global_rank, self.trainer.world_size)
+
+    def val_dataloader(self) -> StatefulLoader | list[StatefulLoader]:
+        """This rank's batches of the dev set, if there is one."""
+        if self._make_dev_loader is None:
+            return []
+        return self._make_dev_loader(self.trainer.global_rank, self.trainer.world_size)
+
+    def validation_step(self, batch: CtcBatch, batch_index: int) -> None:
+        """Log the CTC loss of a batch of the dev set, in nats an utterance."""
+        log_probs = self.model(batch.features, batch.feature_lengths)
+        loss: Tensor = self.loss(log_probs.values, batch.targets, log_probs.lengths, batch.target_lengths)
+        self.log("dev_loss", loss, on_epoch=True, batch_size=len(batch.ids), sync_dist=True, prog_bar=True)
 
     def training_step(self, batch: CtcBatch, batch_index: int) -> Tensor:
         """The CTC loss of a batch, in nats an utterance, and in the beginning the guide of the silence symbol.

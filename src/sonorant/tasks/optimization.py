@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
+from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import WeightAveraging
 
 __all__ = ["OptimizerConfig", "TailAveraging", "one_cycle"]
@@ -60,3 +61,13 @@ class TailAveraging(WeightAveraging):
     def should_update(self, step_idx: int | None = None, epoch_idx: int | None = None) -> bool:
         """After every step from the first averaged one on."""
         return step_idx is not None and step_idx >= self._first_step
+
+    def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Validate the average, once there is one."""
+        if trainer.global_step > self._first_step:
+            super().on_validation_epoch_start(trainer, pl_module)
+
+    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Go back to the weights that are trained."""
+        if trainer.global_step > self._first_step:
+            super().on_validation_epoch_end(trainer, pl_module)

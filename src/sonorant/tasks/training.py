@@ -54,10 +54,11 @@ class PlainProgress(Callback):
         """Print the epoch, the loss and the time."""
         if trainer.is_global_zero:
             loss = float(trainer.callback_metrics.get("loss", float("nan")))
+            dev_loss = trainer.callback_metrics.get("dev_loss")
+            dev = "" if dev_loss is None else f"  dev loss {float(dev_loss):.3f}"
             seconds = time.monotonic() - self._started
-            print(
-                f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}  loss {loss:.3f}  {seconds:.1f} s", flush=True
-            )
+            epoch = f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}"
+            print(f"{epoch}  loss {loss:.3f}{dev}  {seconds:.1f} s", flush=True)
 
 
 def fit(task: LightningModule, config: TrainerConfig, run: Path, *, seed: int, averaged_from: int) -> Trainer:
@@ -95,6 +96,7 @@ def fit(task: LightningModule, config: TrainerConfig, run: Path, *, seed: int, a
         log_every_n_steps=10,
         enable_progress_bar=on_terminal,
         enable_model_summary=False,
+        num_sanity_val_steps=0,
         use_distributed_sampler=False,  # the sampler knows the ranks
     )
     task.train()  # Lightning keeps whichever mode it finds

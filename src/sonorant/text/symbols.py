@@ -5,6 +5,8 @@ from pathlib import Path
 
 __all__ = ["SymbolTable"]
 
+_MANY = 50
+
 
 class SymbolTable:
     """Symbols in the order of their ids. The blank comes first: loss, decoders and export all read ``blank``.
@@ -56,7 +58,8 @@ class SymbolTable:
         """
         unknown = [symbol for symbol in symbols if symbol not in self._ids]
         if unknown:
-            raise ValueError(f"unknown symbol {unknown[0]!r}; known are {', '.join(self.symbols)}")
+            known = ", ".join(self.symbols[:_MANY]) + (", ..." if len(self) > _MANY else "")
+            raise ValueError(f"unknown symbol {unknown[0]!r}; known are {known}")
         return [self._ids[symbol] for symbol in symbols]
 
     def decode(self, ids: Iterable[int]) -> list[str]:

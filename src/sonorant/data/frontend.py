@@ -1,0 +1,101 @@
+"""From recordings to what a model hears: rate, channels, edges, features; the same in training and in use."""
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor
+
+from sonorant.data.audio import Audio, Samples
+from sonorant.data.features import Fbank, FbankConfig
+from sonorant.data.manifest import Utterance
+
+__all__ = ["Frontend", "RecordingConfig", "pad_edges"]
+
+_STEP = 1 / 32768  # of 16-bit samples: the least noise that is added, for no edge may be digital silence
+_HEADROOM_DB = 35.0  # the noise stays this far below the loudest 10 ms: a clip cut tightly shows no background
+_FRAMES_PER_SECOND = 100
+
+
+@dataclass(frozen=True)
+class RecordingConfig:
+    """How recordings are brought into the form that a model takes.
+
+    Args:
+        resample: convert other sample rates; they are refused otherwise.
+        mix_channels: average the channels of recordings that have several; they are refused otherwise.
+        edge_seconds: of low noise put before and after each recording. Clips that are cut tightly become as long as
+            the network needs, and have silence around their words.
+        edge_level_db: of that noise, relative to the quietest 10 ms of the recording.
+    """
+
+    resample: bool = False
+    mix_channels: bool = False
+    edge_seconds: float = 0.0
+    edge_level_db: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.edge_seconds < 60:
+            raise ValueError(f"edge_seconds must lie in [0, 60); got {self.edge_seconds}")
+
+
+class Frontend:
+    """Utterances to samples, and samples to features.
+
+    Args:
+        features: the filterbanks.
+        recordings: see :class:`RecordingConfig`.
+    """
+
+    def __init__(self, features: FbankConfig, recordings: RecordingConfig | None = None) -> None:
+        self.fbank = Fbank(features)
+        self.recordings = recordings or RecordingConfig()
+
+    def load(self, utterance: Utterance) -> Audio:
+        """The samples of an utterance at the model's rate, without edges."""
+        return utterance.load_audio(
+            self.fbank.config.sample_rate,
+            allow_resampling=self.recordings.resample,
+            mix_channels=self.recordings.mix_channels,
+        )
+
+    def num_frames(self, num_samples: int) -> int:
+        """Frames of a recording of so many samples, edges included."""
+        return self.fbank.num_frames(num_samples + 2 * self._edge)
+
+    def __call__(self, samples: Samples) -> Tensor:
+        """Compute the features ``(frames, n_mels)`` of samples ``(samples,)``, with their edges."""
+        return self.fbank(self.pad(samples))
+
+    def pad(self, samples: Samples) -> Samples:
+        """The samples with their edges."""
+        rate = self.fbank.config.sample_rate
+        return pad_edges(samples, rate, self._edge, level_db=self.recordings.edge_level_db)
+
+    @property
+    def _edge(self) -> int:
+        return round(self.recordings.edge_seconds * self.fbank.config.sample_rate)
+
+
+def pad_edges(samples: Samples, sample_rate: int, edge: int, *, level_db: float = 0.0) -> Samples:
+    """Put white noise before and after a recording.
+
+    Its power is that of the quietest 10 ms of the recording, but at least 35 dB below the loudest, and not below one
+    step of 16 bits. The noise is drawn from the samples themselves: the same recording always gets the same.
+
+    Args:
+        samples: float32 ``(samples,)``.
+        sample_rate: in Hz.
+        edge: samples on each side; 0 returns the recording as it is.
+        level_db: the power of the noise relative to that of the quietest 10 ms, in decibels.
+    """
+    if edge == 0:
+        return samples
+    frame = min(len(samples), max(1, sample_rate // _FRAMES_PER_SECOND))
+    frames = samples[: len(samples) // frame * frame].astype(np.float64).reshape(-1, frame)
+    powers = (frames**2).mean(1)
+    power = min(powers.min(), powers.max() * 10 ** (-_HEADROOM_DB / 10)) * 10 ** (level_db / 10)
+    random = np.random.default_rng(zlib.crc32(samples.tobytes()))
+    noise = max(float(np.sqrt(power)), _STEP) * random.standard_normal(2 * edge)
+    padded = np.concatenate([noise[:edge], samples, noise[edge:]])
+    return padded.astype(np.float32)
