@@ -42,7 +42,7 @@ def fsdd() -> FsddCorpus:
 def trained_run(yesno: YesnoCorpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small yesno recognizer that makes few errors: the run directory of some seconds of training."""
     run = tmp_path_factory.mktemp("trained") / "run"
-    options = ["--speeds=[1.0]", "--trainer.max_epochs=10", "--model.hidden_channels=16"]
+    options = ["--speeds=[1.0]", "--trainer.max_epochs=20", "--model.hidden_channels=16"]
     assert main(["train", "yesno", "--output", str(run), *options]) == 0
     return run
 

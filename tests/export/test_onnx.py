@@ -73,7 +73,8 @@ def test_equals_torch_for_any_batch_and_time(
     utterances = features(*[time] * batch)
     actual, expected = run(session, torch.stack(utterances)), trained.log_probs(utterances)
     assert torch.equal(actual.lengths, expected.lengths)
-    torch.testing.assert_close(actual.values, expected.values, atol=1e-4, rtol=0)
+    # torch takes the statistics in float32, the file in float64
+    torch.testing.assert_close(actual.values, expected.values, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("padding", [PADDING_VALUE, -1e30, -torch.inf, torch.nan])

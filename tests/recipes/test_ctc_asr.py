@@ -31,7 +31,7 @@ QUICK = [
     "--trainer.max_epochs=1",
     "--trainer.accelerator=cpu",
 ]
-LEARN = [*QUICK, "--trainer.max_epochs=12", "--model.noise=0.1", "--model.channel_noise=0.1"]
+LEARN = [*QUICK, "--trainer.max_epochs=20", "--model.noise=0.1", "--model.channel_noise=0.1"]
 
 
 def write_corpus(folder: Path, number: int, seed: int, *, words: tuple[int, int] = (1, 1), rate: int = 8000) -> Path:
