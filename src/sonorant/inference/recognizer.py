@@ -299,7 +299,10 @@ class Recognizer:
         shift = self.fbank.config.frame_shift_ms / 1000
         edge = self.frontend.recordings.edge_seconds
         start, end = ((frame + self.model.first_center) * shift - edge for frame in (span.start, span.end))
-        return RecognizedWord(span.word, min(max(start, 0.0), duration), min(max(end, 0.0), duration), span.confidence)
+        # a word that was emitted on the edge is put on the recording's first or last frame
+        start = min(max(start, 0.0), max(duration - shift, 0.0))
+        end = min(max(end, start + shift), duration)
+        return RecognizedWord(span.word, start, end, span.confidence)
 
     def _load(self, audio: str | Path | Utterance | npt.ArrayLike, sample_rate: int | None) -> tuple[str, Samples]:
         needed = self.fbank.config.sample_rate
