@@ -61,8 +61,9 @@ def run(session: onnxruntime.InferenceSession, x: torch.Tensor) -> Padded:
 
 
 def features(*lengths: int) -> list[torch.Tensor]:
+    """Levels as of recordings: were most of them below the floor, float32 statistics would be inexact in torch."""
     generator = torch.Generator().manual_seed(sum(lengths))
-    return [3 * torch.randn(length, NUM_MELS, generator=generator) - 8 for length in lengths]
+    return [1.5 * torch.randn(length, NUM_MELS, generator=generator) - 8 for length in lengths]
 
 
 @pytest.mark.parametrize("time", [27, 50, 700, 3000])
@@ -73,8 +74,7 @@ def test_equals_torch_for_any_batch_and_time(
     utterances = features(*[time] * batch)
     actual, expected = run(session, torch.stack(utterances)), trained.log_probs(utterances)
     assert torch.equal(actual.lengths, expected.lengths)
-    # torch takes the statistics in float32, the file in float64
-    torch.testing.assert_close(actual.values, expected.values, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(actual.values, expected.values, atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize("padding", [PADDING_VALUE, -1e30, -torch.inf, torch.nan])
