@@ -14,27 +14,30 @@ from sonorant.data.download import find_corpus
 from sonorant.data.features import FbankConfig
 from sonorant.data.fsdd import FsddCorpus, load_fsdd
 from sonorant.data.yesno import YesnoCorpus, load_yesno
-from sonorant.decoding.wfst import uniform_unigram
+from sonorant.decoding.arpa import uniform_unigram
 from sonorant.inference import Recognizer
 from sonorant.models import TdnnCtc, TdnnCtcConfig
 from sonorant.text import Lexicon, SymbolTable
 
 
+def need_corpus(name: str, remedy: str) -> None:
+    """Skip where real data cannot be had, but never silently in CI, where it can."""
+    if find_corpus(name) is not None:
+        return
+    if os.environ.get("CI"):
+        pytest.fail(f"the {name} corpus must be there in CI (SONORANT_DATA, or shared/data beside the checkout)")
+    pytest.skip(f"the {name} corpus is not on this machine: set SONORANT_DATA, or {remedy}")
+
+
 @pytest.fixture(scope="session")
 def yesno() -> YesnoCorpus:
-    if find_corpus("yesno") is None:
-        if os.environ.get("CI"):
-            pytest.fail("the yesno corpus must be there in CI (SONORANT_DATA, or shared/data beside the checkout)")
-        pytest.skip("the yesno corpus is not on this machine: set SONORANT_DATA, or run `sonorant train yesno` once")
+    need_corpus("yesno", "run `sonorant train yesno` once")
     return load_yesno()
 
 
 @pytest.fixture(scope="session")
 def fsdd() -> FsddCorpus:
-    if find_corpus("fsdd") is None:
-        if os.environ.get("CI"):
-            pytest.fail("the fsdd corpus must be there in CI (SONORANT_DATA, or shared/data beside the checkout)")
-        pytest.skip("the fsdd corpus is not on this machine: set SONORANT_DATA, or call sonorant.data.fsdd.load_fsdd()")
+    need_corpus("fsdd", "call sonorant.data.fsdd.load_fsdd()")
     return load_fsdd()
 
 

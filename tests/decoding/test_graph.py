@@ -7,8 +7,9 @@ import kaldifst
 import numpy as np
 import pytest
 
+from sonorant.decoding.arpa import uniform_unigram
 from sonorant.decoding.graph import decoding_graph, topology_fst, word_table
-from sonorant.decoding.wfst import WfstDecoder, uniform_unigram
+from sonorant.decoding.wfst import WfstDecoder
 from sonorant.text import Lexicon, SymbolTable
 
 

@@ -7,9 +7,9 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
+from sonorant.decoding.arpa import uniform_unigram
 from sonorant.decoding.graph import decoding_graph
 from sonorant.decoding.posteriors import WordPosteriors
-from sonorant.decoding.wfst import uniform_unigram
 from sonorant.text import Lexicon, SymbolTable
 
 SYMBOLS = SymbolTable(["SIL", "x", "y"])

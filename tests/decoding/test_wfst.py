@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from sonorant.decoding.wfst import WfstDecoder, uniform_unigram
+from sonorant.decoding.arpa import uniform_unigram
+from sonorant.decoding.wfst import WfstDecoder
 from sonorant.functional import ctc_loss
 from sonorant.text import Lexicon, SymbolTable
 

@@ -148,6 +148,20 @@ def check_samples(samples: npt.ArrayLike, name: str) -> Samples:
     return array.astype(np.float32, copy=False)
 
 
+def cut_frames(samples: Samples, size: int) -> npt.NDArray[np.float64]:
+    """Frames one after the other, without what is left at the end.
+
+    Args:
+        samples: float32 ``(samples,)``.
+        size: samples of a frame.
+
+    Returns:
+        float64 ``(frames, size)``.
+    """
+    count = len(samples) // size
+    return samples[: count * size].astype(np.float64).reshape(count, size)
+
+
 def resample(samples: Samples, from_rate: float, to_rate: float) -> Samples:
     """Convert between sample rates with soxr's high quality filter.
 

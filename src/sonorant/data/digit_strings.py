@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from torch.utils.data import Dataset
 
-from sonorant.data.audio import Samples, load_audio
+from sonorant.data.audio import Samples, cut_frames, load_audio
+from sonorant.data.formats.table import table_line
 from sonorant.data.fsdd import SAMPLE_RATE, FsddCorpus, load_fsdd, of_speakers
 from sonorant.data.manifest import Utterance
 
@@ -259,7 +260,7 @@ def _write(strings: DigitStrings, table: Path, boundaries: Path) -> float:
             name = f"wav/{string.id}.wav"
             # as integers: the conversion of floats is the library's own and not exact
             soundfile.write(table.parent / name, (string.samples * FULL_SCALE).astype(np.int16), SAMPLE_RATE)
-            row_file.write("\t".join([name, string.text, string.speaker or "", string.accent or ""]) + "\n")
+            row_file.write(table_line(name, string.text, string.speaker, string.accent))
             mark_file.write(json.dumps({"id": name, "words": [word._asdict() for word in string.words]}) + "\n")
             length += len(string.samples)
     marks.replace(boundaries)
@@ -299,7 +300,7 @@ def _background(recordings: Sequence[Samples]) -> tuple[float, npt.NDArray[np.fl
     powers = [_frame_power(samples) for samples in recordings]
     floors = np.array([power.min() for power in powers])
     quiet = np.flatnonzero(floors <= np.quantile(floors, QUIET))
-    frames = np.stack([_frames(recordings[i])[powers[i].argmin()] for i in quiet.tolist()])
+    frames = np.stack([cut_frames(recordings[i], FRAME)[powers[i].argmin()] for i in quiet.tolist()])
     power = (np.abs(np.fft.rfft(frames * np.hanning(FRAME))) ** 2).mean(0)
     level = max(float(np.median(floors[quiet])), FULL_SCALE**-2.0)  # never digital silence
     return level, np.sqrt(power / power.mean() if power.any() else np.ones_like(power))
@@ -313,10 +314,5 @@ def _noise(length: int, amplitude: npt.NDArray[np.float64], random: np.random.Ge
     return np.fft.irfft(white * gain, size)[:length]
 
 
-def _frames(samples: Samples) -> npt.NDArray[np.float64]:
-    count = len(samples) // FRAME
-    return samples[: count * FRAME].astype(np.float64).reshape(count, FRAME)
-
-
 def _frame_power(samples: Samples) -> npt.NDArray[np.float64]:
-    return np.asarray((_frames(samples) ** 2).mean(1))
+    return np.asarray((cut_frames(samples, FRAME) ** 2).mean(1))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from sonorant.data.audio import Audio, Samples
+from sonorant.data.audio import Audio, Samples, cut_frames
 from sonorant.data.features import Fbank, FbankConfig
 from sonorant.data.manifest import Utterance
 
@@ -92,8 +92,7 @@ def pad_edges(samples: Samples, sample_rate: int, edge: int, *, level_db: float 
     if edge == 0:
         return samples
     frame = min(len(samples), max(1, sample_rate // _FRAMES_PER_SECOND))
-    frames = samples[: len(samples) // frame * frame].astype(np.float64).reshape(-1, frame)
-    powers = (frames**2).mean(1)
+    powers = (cut_frames(samples, frame) ** 2).mean(1)
     power = min(powers.min(), powers.max() * 10 ** (-_HEADROOM_DB / 10)) * 10 ** (level_db / 10)
     random = np.random.default_rng(zlib.crc32(samples.tobytes()))
     noise = max(float(np.sqrt(power)), _STEP) * random.standard_normal(2 * edge)

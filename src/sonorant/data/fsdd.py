@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sonorant.data.download import ChecksumError, cache_directory, content_digest, fetch, find_corpus, unpack
+from sonorant.data.formats.table import table_line
 from sonorant.data.manifest import Utterance
 
 __all__ = [
@@ -117,11 +118,8 @@ def write_fsdd(folder: str | Path, *, leave_out: str | None = None, corpus: Fsdd
             raise FileExistsError(f"{path}: there already; give another folder, or remove it")
     for path, part in zip(paths, corpus, strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)
-        rows = [
-            "\t".join([str(utterance.path.resolve()), utterance.text, utterance.speaker or "", utterance.accent or ""])
-            for utterance in part
-        ]
-        path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+        rows = [table_line(u.path.resolve(), u.text, u.speaker, u.accent) for u in part]
+        path.write_text("".join(rows), encoding="utf-8")
     return paths
 
 

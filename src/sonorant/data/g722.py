@@ -7,7 +7,7 @@ References:
 import numpy as np
 import numpy.typing as npt
 
-from sonorant.functional.kernels import available, kernel
+from sonorant.functional.kernels import kernel
 
 __all__ = ["G722_SAMPLE_RATE", "decode_g722"]
 
@@ -44,8 +44,7 @@ def decode_g722(data: bytes) -> npt.NDArray[np.int16]:
     codes = np.frombuffer(data, dtype=np.uint8).astype(np.int64)
     output = np.zeros(2 * len(codes), dtype=np.int16)
     tables = (_INVERSE_2, _INVERSE_4, _INVERSE_6, _LOG_LOW, _LOG_HIGH, _STEP, _MIRROR)
-    decode = _decode if available() else _decode.__wrapped__  # type: ignore[attr-defined]
-    decode(0, len(codes), codes, output, *tables)
+    _decode(0, len(codes), codes, output, *tables)
     return output
 
 

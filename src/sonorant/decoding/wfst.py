@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sonorant.decoding.arpa import uniform_unigram
 from sonorant.decoding.ctc import TokenSpan, WordSpan, merge_frames
 from sonorant.decoding.graph import decoding_graph, word_table
 from sonorant.decoding.posteriors import WordPosteriors
@@ -18,7 +17,7 @@ from sonorant.text import Lexicon, SymbolTable
 if TYPE_CHECKING:
     import kaldifst
 
-__all__ = ["WfstDecoder", "uniform_unigram"]
+__all__ = ["WfstDecoder"]
 
 logger = logging.getLogger(__name__)
 

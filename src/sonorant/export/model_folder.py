@@ -1,13 +1,14 @@
 """Model folders: safetensors weights, a JSON configuration and text files. Nothing in them can run code."""
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from torch import Tensor
+
+from sonorant.durable import sync
 
 __all__ = [
     "ModelFolder",
@@ -63,7 +64,7 @@ def write_model_folder(
     for name, text in texts.items():
         (scratch / name).write_text(text, encoding="utf-8")
     for file in scratch.iterdir():
-        _sync(file)
+        sync(file)
     old = path.with_name(path.name + ".old")
     shutil.rmtree(old, ignore_errors=True)
     if path.exists():
@@ -147,8 +148,3 @@ def _read_config(path: Path) -> dict[str, Any]:
             f"{path / CONFIG}: format_version is {config['format_version']}; this release reads {FORMAT_VERSION}"
         )
     return config
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())

@@ -3,7 +3,6 @@
 import copy
 import logging
 import math
-import os
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from sonorant.durable import written_durably
 from sonorant.lengths import Padded, sequence_mask
 from sonorant.models import TdnnCtc
 
@@ -56,7 +56,7 @@ class OnnxTdnnCtc(nn.Module):
     def __init__(self, model: TdnnCtc, blank: int = 0) -> None:
         super().__init__()
         self.model = copy.deepcopy(model)
-        self.model.normalization = _InFloat64(model.normalization)  # type: ignore[assignment]
+        self.model.normalization = _InFloat64(model.normalization)
         self.blank = blank
 
     def forward(self, x: Float[Tensor, "batch time features"]) -> Padded:
@@ -113,13 +113,8 @@ def export_onnx(model: TdnnCtc, path: Path, metadata: Mapping[str, object], *, b
     for key, value in metadata.items():
         proto.metadata_props.add(key=key, value=str(value))
     onnx.checker.check_model(proto, full_check=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    with part.open("wb") as file:
+    with written_durably(path) as file:
         file.write(proto.SerializeToString())
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
 
 
 def _to_onnx(module: OnnxTdnnCtc) -> "onnx.ModelProto":

@@ -1,11 +1,11 @@
 """Speech to text with a trained CTC model."""
 
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 import numpy.typing as npt
 import torch
@@ -16,9 +16,10 @@ from sonorant.data.facts import CorpusFacts
 from sonorant.data.features import Fbank, FbankConfig
 from sonorant.data.frontend import Frontend, RecordingConfig
 from sonorant.data.manifest import Utterance
+from sonorant.decoding.arpa import uniform_unigram
 from sonorant.decoding.ctc import TokenSpan, WordSpan, ctc_greedy_decode
 from sonorant.decoding.spelling import join_words, read_words, symbol_confidence
-from sonorant.decoding.wfst import WfstDecoder, uniform_unigram
+from sonorant.decoding.wfst import WfstDecoder
 from sonorant.export.model_folder import ModelFolder, ModelFolderError, write_model_folder
 from sonorant.inference.transcript import RecognizedWord, Transcript
 from sonorant.lengths import Padded, pad_sequences
@@ -28,7 +29,6 @@ from sonorant.text import Lexicon, SymbolTable
 __all__ = ["DecoderName", "Recognizer"]
 
 DecoderName = Literal["greedy", "wfst"]
-_Content = TypeVar("_Content")
 
 
 class Recognizer:
@@ -161,7 +161,7 @@ class Recognizer:
             ValueError: a file that cannot be used (it is named): not UTF-8, unknown symbols, not a language model, or
                 one without any word of the lexicon.
         """
-        words = self.lexicon if lexicon is None else _read(lexicon, Lexicon.read)
+        words = self.lexicon if lexicon is None else Lexicon.read(Path(lexicon))
         for word, prons in words.entries.items() if lexicon is not None else ():
             for pron in prons:
                 try:
@@ -169,8 +169,7 @@ class Recognizer:
                 except ValueError as error:
                     raise ValueError(f"{lexicon}: word {word!r}: {error}") from error
         if language_model is not None:
-            arpa = _read(language_model, lambda path: path.read_text(encoding="utf-8-sig"))
-            arpa = unicodedata.normalize("NFC", arpa)
+            arpa = _read_arpa(Path(language_model))
         else:
             arpa = self.arpa if lexicon is None else uniform_unigram(words)
         other = Recognizer(
@@ -330,10 +329,10 @@ def _rows(log_probs: Padded) -> Iterator[Tensor]:
         yield row[:length]
 
 
-def _read(path: str | Path, read: Callable[[Path], _Content]) -> _Content:
-    if not Path(path).is_file():
+def _read_arpa(path: Path) -> str:
+    if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file")
     try:
-        return read(Path(path))
+        return unicodedata.normalize("NFC", path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: not UTF-8 (byte {error.start})") from error

@@ -58,7 +58,7 @@ class TdnnCtc(nn.Module):
     def __init__(self, config: TdnnCtcConfig, num_features: int, num_classes: int) -> None:
         super().__init__()
         self.config = config
-        self.normalization = UtteranceCmvn(normalize_variance=config.normalize_variance)
+        self.normalization: nn.Module = UtteranceCmvn(normalize_variance=config.normalize_variance)
         self.encoder = Tdnn(num_features, num_classes, config.hidden_channels)
         self._padding = self.encoder.shrink // 2 if config.pad_edges else 0
 

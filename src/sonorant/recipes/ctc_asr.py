@@ -18,7 +18,7 @@ from sonorant.data.features import FbankConfig
 from sonorant.data.frontend import RecordingConfig
 from sonorant.data.manifest import Corpus, Utterance
 from sonorant.data.splitting import hold_out
-from sonorant.decoding.wfst import uniform_unigram
+from sonorant.decoding.arpa import uniform_unigram
 from sonorant.inference.recognizer import Recognizer
 from sonorant.models import TdnnCtc, TdnnCtcConfig
 from sonorant.progress import progress_bar
@@ -189,11 +189,7 @@ def _recognizer(config: Config, sample_rate: int, utterances: Sequence[Utterance
 
 
 def _units(config: UnitsConfig, utterances: Sequence[Utterance]) -> Units:
-    lexicon = None
-    if config.lexicon is not None:
-        if not Path(config.lexicon).is_file():
-            raise FileNotFoundError(f"{config.lexicon}: no such file")
-        lexicon = Lexicon.read(Path(config.lexicon))
+    lexicon = None if config.lexicon is None else Lexicon.read(Path(config.lexicon))
     words = (word for utterance in utterances for word in utterance.words)
     units = make_units(config.kind, words, separator=config.separator, lexicon=lexicon)
     if config.kind == "characters" and units.separator is None:

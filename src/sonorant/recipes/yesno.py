@@ -16,7 +16,7 @@ from sonorant.data.check import check_corpus, without_faults
 from sonorant.data.features import FbankConfig
 from sonorant.data.manifest import Utterance
 from sonorant.data.yesno import FACTS, LEXICON, SILENCE, load_yesno
-from sonorant.decoding.wfst import uniform_unigram
+from sonorant.decoding.arpa import uniform_unigram
 from sonorant.inference.recognizer import Recognizer
 from sonorant.models import TdnnCtc
 from sonorant.recipes.ctc_training import CtcTrainingConfig, finish, fit_ctc, requirements

@@ -1,6 +1,5 @@
 """Checkpoints that survive a kill at any moment, and from which a run goes on bit by bit as if never stopped."""
 
-import os
 import random
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,8 @@ import numpy as np
 import torch
 from lightning.fabric.plugins import TorchCheckpointIO
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+
+from sonorant.durable import written_durably
 
 __all__ = ["DurableCheckpointIO", "RandomState", "latest_checkpoint", "periodic_checkpoint"]
 
@@ -20,19 +21,8 @@ class DurableCheckpointIO(TorchCheckpointIO):
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
         """Write a checkpoint; the file appears under its name only when all of it is on disk."""
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = path.with_name(path.name + ".part")
-        with scratch.open("wb") as file:
+        with written_durably(Path(path)) as file:
             torch.save(checkpoint, file)
-            file.flush()
-            os.fsync(file.fileno())
-        scratch.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
     def load_checkpoint(
         self, path: str | Path, map_location: Any = lambda storage, _: storage, weights_only: bool | None = True

@@ -66,8 +66,7 @@ class CtcAsr(LightningModule):
 
     def validation_step(self, batch: CtcBatch, batch_index: int) -> None:
         """Log the CTC loss of a batch of the dev set, in nats an utterance."""
-        log_probs = self.model(batch.features, batch.feature_lengths)
-        loss: Tensor = self.loss(log_probs.values, batch.targets, log_probs.lengths, batch.target_lengths)
+        _, loss = self._ctc(batch)
         self.log("dev_loss", loss, on_epoch=True, batch_size=len(batch.ids), sync_dist=True, prog_bar=True)
 
     def training_step(self, batch: CtcBatch, batch_index: int) -> Tensor:
@@ -76,8 +75,7 @@ class CtcAsr(LightningModule):
         Raises:
             FloatingPointError: the loss is not finite (naming the step and the utterances).
         """
-        log_probs = self.model(batch.features, batch.feature_lengths)
-        loss: Tensor = self.loss(log_probs.values, batch.targets, log_probs.lengths, batch.target_lengths)
+        log_probs, loss = self._ctc(batch)
         if not torch.isfinite(loss):
             raise FloatingPointError(
                 f"step {self.trainer.global_step}: the CTC loss is {float(loss.detach())}; "
@@ -85,6 +83,10 @@ class CtcAsr(LightningModule):
             )
         self.log("loss", loss, on_step=False, on_epoch=True, batch_size=len(batch.ids), sync_dist=True, prog_bar=True)
         return loss + self._guide(log_probs, batch)
+
+    def _ctc(self, batch: CtcBatch) -> tuple[Padded, Tensor]:
+        log_probs: Padded = self.model(batch.features, batch.feature_lengths)
+        return log_probs, self.loss(log_probs.values, batch.targets, log_probs.lengths, batch.target_lengths)
 
     def _guide(self, log_probs: Padded, batch: CtcBatch) -> Tensor | float:
         weight = self._silence_guide.weight_at(self.trainer.global_step, self._total_steps)

@@ -70,8 +70,11 @@ class Lexicon:
         belongs to its word. Empty lines are passed over.
 
         Raises:
+            FileNotFoundError: no such file.
             ValueError: a word without symbols (naming the line), or a file that is not UTF-8 or holds no word.
         """
+        if not path.is_file():
+            raise FileNotFoundError(f"{path}: no such file")
         entries: dict[str, list[list[str]]] = {}
         try:
             text = unicodedata.normalize("NFC", path.read_text(encoding="utf-8-sig"))

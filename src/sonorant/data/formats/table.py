@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sonorant.data.manifest import Corpus, Utterance, read_lines, tidy
 
-__all__ = ["scan_ljspeech", "scan_table"]
+__all__ = ["scan_ljspeech", "scan_table", "table_line"]
 
 
 def scan_table(path: Path) -> Corpus:
@@ -24,6 +24,11 @@ def scan_table(path: Path) -> Corpus:
             Utterance(tidy(name), path.parent / name, text, speaker or None, accent or None, source=source),
         )
     return corpus
+
+
+def table_line(path: str | Path, text: str, speaker: str | None, accent: str | None) -> str:
+    """A line that :func:`scan_table` reads."""
+    return "\t".join([str(path), text, speaker or "", accent or ""]) + "\n"
 
 
 def scan_ljspeech(path: Path) -> Corpus:

@@ -39,6 +39,8 @@ def kernel(*, fast_math: bool) -> Callable[[Callable[..., None]], Callable[..., 
 def kernel(function: Callable[..., None] | None = None, /, *, fast_math: bool = False) -> Any:
     """Compile a function with numba when it is first called, and cache the result on disk.
 
+    Without numba it runs as it is.
+
     Args:
         function: what is compiled; its first two arguments are a range of the batch.
         fast_math: sums may be reordered, so that they vectorise; NaN and infinity keep their meaning.
@@ -54,6 +56,9 @@ def _compile_on_demand(function: Callable[..., None], *, fast_math: bool) -> Cal
 
     @wraps(function)
     def call(*arguments: Any) -> None:
+        if not available():
+            function(*arguments)
+            return
         with lock:
             if not compiled:
                 import numba
