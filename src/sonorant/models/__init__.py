@@ -1,5 +1,6 @@
 """Complete models: a configuration and a Module each."""
 
+from sonorant.models.g2p import G2p, G2pConfig
 from sonorant.models.tdnn_ctc import TdnnCtc, TdnnCtcConfig
 
-__all__ = ["TdnnCtc", "TdnnCtcConfig"]
+__all__ = ["G2p", "G2pConfig", "TdnnCtc", "TdnnCtcConfig"]
