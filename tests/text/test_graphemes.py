@@ -2,7 +2,7 @@
 
 import pytest
 
-from sonorant.text import SymbolTable, encode_word, split_graphemes
+from sonorant.text import SymbolTable, encode_word, is_punctuation, split_graphemes
 
 
 @pytest.mark.parametrize(
@@ -40,10 +40,14 @@ def test_an_empty_word_is_refused(word: str) -> None:
         encode_word(word, SymbolTable("ab"))
 
 
-@pytest.mark.parametrize("word", ["...", "'", "-!-", "。"])
-def test_nothing_but_punctuation_is_refused_even_if_it_is_known(word: str) -> None:
-    with pytest.raises(ValueError, match="nothing but punctuation"):
-        encode_word(word, SymbolTable("ab.'-!。"))
+@pytest.mark.parametrize("word", ["...", "'", " -!- ", "。"])
+def test_nothing_but_punctuation(word: str) -> None:
+    assert is_punctuation(word)
+
+
+@pytest.mark.parametrize("word", ["", " ", "a.", "3", "+", "\u1161"])
+def test_something_else_than_punctuation(word: str) -> None:
+    assert not is_punctuation(word)
 
 
 def test_punctuation_inside_a_word_belongs_to_it() -> None:

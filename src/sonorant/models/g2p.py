@@ -201,6 +201,11 @@ class G2p(nn.Module):
         """The CTC head's log probabilities of words that were read; None if the model has no head."""
         return None if self.ctc is None else self._ctc_log_probs(memory.values, memory.lengths)
 
+    @staticmethod
+    def max_phones(grapheme_lengths: Int[Tensor, " batch"]) -> Int[Tensor, " batch"]:
+        """Where a search gives up: far more phones than any word of so many letters has (``www`` has 21)."""
+        return 4 * grapheme_lengths + 12
+
     def _encode(self, graphemes: Tensor, lengths: Tensor) -> Tensor:
         embedded = self.dropout(self.graphemes(graphemes))
         return self.encoder(embedded, lengths)  # type: ignore[no-any-return]

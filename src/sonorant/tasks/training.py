@@ -16,6 +16,8 @@ from sonorant.tasks.optimization import TailAveraging
 
 __all__ = ["PlainProgress", "TrainerConfig", "fit"]
 
+_DEV_METRICS = {"dev_loss": "  dev loss {:.3f}", "dev_per": "  dev PER {:.2%}"}
+
 
 @dataclass(frozen=True)
 class TrainerConfig:
@@ -51,17 +53,25 @@ class PlainProgress(Callback):
         self._started = time.monotonic()
 
     def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
-        """Print the epoch, the loss and the time."""
+        """Print the epoch, the loss, what the dev set says, and the time."""
         if trainer.is_global_zero:
-            loss = float(trainer.callback_metrics.get("loss", float("nan")))
-            dev_loss = trainer.callback_metrics.get("dev_loss")
-            dev = "" if dev_loss is None else f"  dev loss {float(dev_loss):.3f}"
+            metrics = trainer.callback_metrics
+            loss = float(metrics.get("loss", float("nan")))
+            dev = "".join(form.format(float(metrics[name])) for name, form in _DEV_METRICS.items() if name in metrics)
             seconds = time.monotonic() - self._started
             epoch = f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}"
             print(f"{epoch}  loss {loss:.3f}{dev}  {seconds:.1f} s", flush=True)
 
 
-def fit(task: LightningModule, config: TrainerConfig, run: Path, *, seed: int, averaged_from: int) -> Trainer:
+def fit(
+    task: LightningModule,
+    config: TrainerConfig,
+    run: Path,
+    *,
+    seed: int,
+    averaged_from: int,
+    select_by: str | None = None,
+) -> Trainer:
     """Train a task, going on from the run's newest checkpoint if it has one.
 
     Args:
@@ -70,6 +80,7 @@ def fit(task: LightningModule, config: TrainerConfig, run: Path, *, seed: int, a
         run: the run directory; gets ``checkpoints/`` and ``logs/``.
         seed: of all random generators.
         averaged_from: the step from which on the weights are averaged.
+        select_by: the metric of the dev set that decides which average is taken; None takes the last one.
 
     Returns:
         The trainer; ``task`` holds the averaged weights.
@@ -86,7 +97,7 @@ def fit(task: LightningModule, config: TrainerConfig, run: Path, *, seed: int, a
         precision=config.precision,  # type: ignore[arg-type]
         gradient_clip_val=config.gradient_clip,
         callbacks=[
-            TailAveraging(averaged_from),
+            TailAveraging(averaged_from, select_by),
             RandomState(),
             RichProgressBar() if on_terminal else PlainProgress(),
             periodic_checkpoint(checkpoints, config.checkpoint_every),

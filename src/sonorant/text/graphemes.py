@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from sonorant.text.symbols import SymbolTable
 from sonorant.text.units import WORD_BOUNDARY
 
-__all__ = ["encode_word", "split_graphemes"]
+__all__ = ["encode_word", "is_punctuation", "split_graphemes"]
 
 
 def split_graphemes(word: str) -> list[str]:
@@ -39,8 +39,7 @@ def encode_word(word: str, graphemes: SymbolTable) -> list[int]:
         graphemes: those of a model.
 
     Raises:
-        ValueError: a word that is empty or nothing but punctuation, or unknown graphemes (each named with its
-            position in the word, counted from 1).
+        ValueError: an empty word, or unknown graphemes (each named with its position in the word, counted from 1).
 
     Example:
         >>> from sonorant.text import SymbolTable, encode_word
@@ -49,8 +48,6 @@ def encode_word(word: str, graphemes: SymbolTable) -> list[int]:
     """
     if not word.strip():
         raise ValueError("the word is empty: there is nothing to pronounce")
-    if all(unicodedata.category(character)[0] in "PZ" for character in word.strip()):
-        raise ValueError(f"{word!r} is nothing but punctuation: there is nothing to pronounce")
     ids: list[int] = []
     unknown = []
     for position, spelled in _by_character(word):
@@ -62,6 +59,17 @@ def encode_word(word: str, graphemes: SymbolTable) -> list[int]:
     if unknown:
         raise ValueError(f"{word!r} has graphemes that the model does not know: {', '.join(unknown)}")
     return ids
+
+
+def is_punctuation(word: str) -> bool:
+    """Whether a word is nothing but punctuation and spaces.
+
+    Example:
+        >>> from sonorant.text import is_punctuation
+        >>> is_punctuation("..."), is_punctuation("a.")
+        (True, False)
+    """
+    return bool(word.strip()) and all(unicodedata.category(character)[0] in "PZ" for character in word.strip())
 
 
 def _by_character(word: str) -> Iterator[tuple[int, list[str]]]:

@@ -1,0 +1,72 @@
+"""What all tasks do alike: they bring their own batches, optimizer and schedule, and stop when a loss is not finite."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from lightning.pytorch import LightningModule
+from torch import Tensor
+
+from sonorant.data.batching import StatefulLoader
+from sonorant.tasks.optimization import OptimizerConfig, one_cycle
+
+__all__ = ["BatchTask", "MakeLoader"]
+
+MakeLoader = Callable[[int, int], StatefulLoader]
+
+
+class BatchTask(LightningModule):
+    """A task that is given its batches.
+
+    Args:
+        optimizer: see :class:`~sonorant.tasks.optimization.OptimizerConfig`.
+        make_loader: the batches of a rank, from (rank, number of ranks).
+        total_steps: of the whole run. Lightning's own estimate is not asked for: it makes the loader before a
+            checkpoint's loader state is there, and the state is then lost.
+        make_dev_loader: the same for the dev set, which is looked at after each epoch; None if there is none.
+    """
+
+    def __init__(
+        self,
+        optimizer: OptimizerConfig,
+        make_loader: MakeLoader,
+        *,
+        total_steps: int,
+        make_dev_loader: MakeLoader | None = None,
+    ) -> None:
+        super().__init__()
+        self.total_steps = total_steps
+        self._optimizer = optimizer
+        self._make_loader = make_loader
+        self._make_dev_loader = make_dev_loader
+
+    def train_dataloader(self) -> StatefulLoader:
+        """This rank's batches."""
+        return self._make_loader(self.trainer.global_rank, self.trainer.world_size)
+
+    def val_dataloader(self) -> StatefulLoader | list[StatefulLoader]:
+        """This rank's batches of the dev set, if there is one."""
+        if self._make_dev_loader is None:
+            return []
+        return self._make_dev_loader(self.trainer.global_rank, self.trainer.world_size)
+
+    def configure_optimizers(self) -> dict[str, object]:  # type: ignore[override]
+        """AdamW with a one-cycle schedule over the whole run."""
+        return one_cycle(self.parameters(), self._optimizer, self.total_steps)
+
+    def log_loss(self, loss: Tensor, name: str, ids: Sequence[str]) -> None:
+        """Log the loss of a training batch.
+
+        Args:
+            loss: a scalar.
+            name: of the loss, for the message.
+            ids: of the utterances, or the words.
+
+        Raises:
+            FloatingPointError: the loss is not finite (naming the step and the utterances).
+        """
+        if not torch.isfinite(loss):
+            raise FloatingPointError(
+                f"step {self.trainer.global_step}: the {name} loss is {float(loss.detach())}; "
+                f"the batch holds {', '.join(ids)}"
+            )
+        self.log("loss", loss, on_step=False, on_epoch=True, batch_size=len(ids), sync_dist=True, prog_bar=True)
