@@ -8,10 +8,11 @@ from sonorant.data.pronunciations import read_pronunciations
 from sonorant.data.splitting import hold_out_words
 from sonorant.text import Lexicon
 
-__all__ = ["DICTIONARY", "FACTS", "NOTICE", "CmudictCorpus", "load_cmudict"]
+__all__ = ["DICTIONARY", "FACTS", "NEW_WORDS", "NOTICE", "CmudictCorpus", "load_cmudict"]
 
 DICTIONARY = Path(__file__).with_name("cmudict.tsv.gz")
 NOTICE = Path(__file__).with_name("cmudict.LICENSE")
+NEW_WORDS = ("sonorant", "grapheme", "jabberwocky", "kubernetes", "quokka", "photobomb", "zibbledoo")  # not in it
 _TEST_SHARE, _DEV_SHARE = 0.1, 0.05
 FACTS = CorpusFacts(
     name="CMUdict",

@@ -1,6 +1,7 @@
 """How well a recognizer does on a table of recordings."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from sonorant.inference.recognizer import DecoderName, Recognizer
 from sonorant.lengths import pad_sequences
 from sonorant.metrics import ErrorRate, error_rate
 
-__all__ = ["Evaluation", "evaluate"]
+__all__ = ["Evaluation", "evaluate", "rates_table"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,24 @@ def evaluate(recognizer: Recognizer, utterances: Sequence[Utterance], *, batch_s
     references = [utterance.words for utterance in utterances]
     rates = {decoder: error_rate(references, words) for decoder, words in transcripts.items()}
     return Evaluation(rates, transcripts, losses)
+
+
+def rates_table(rates: Mapping[str, Mapping[str, Any]]) -> str:
+    """Error rates as text, a line for each decoder.
+
+    Args:
+        rates: of :meth:`Evaluation.summary`.
+    """
+    lines = [
+        f"{'decoder':8} {'WER':>7}  {'95 % interval':17} {'errors':>6} {'words':>6} {'ins':>4} {'del':>4} {'sub':>4}"
+    ]
+    for decoder, rate in rates.items():
+        interval = "{:.2%} to {:.2%}".format(*(rate["wer_interval"] or (math.nan, math.nan)))
+        lines.append(
+            f"{decoder:8} {rate['wer']:7.2%}  {interval:17} {rate['errors']:6} {rate['words']:6} "
+            f"{rate['insertions']:4} {rate['deletions']:4} {rate['substitutions']:4}"
+        )
+    return "\n".join(lines)
 
 
 def _target(recognizer: Recognizer, utterance: Utterance) -> torch.Tensor:

@@ -19,10 +19,10 @@ from sonorant.data.yesno import FACTS, LEXICON, SILENCE, load_yesno
 from sonorant.decoding.arpa import uniform_unigram
 from sonorant.inference.recognizer import Recognizer
 from sonorant.models import TdnnCtc
-from sonorant.recipes.ctc_training import CtcTrainingConfig, finish, fit_ctc, requirements
+from sonorant.recipes.ctc_training import CtcTrainingConfig, finish, fit_ctc, report, requirements
 from sonorant.text import Lexicon, SymbolTable
 
-__all__ = ["Config", "fit_recognizer", "test_set", "train"]
+__all__ = ["Config", "fit_recognizer", "report", "test_set", "train"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from lightning.pytorch import Callback, LightningModule, Trainer, seed_everything
 from lightning.pytorch.callbacks import RichProgressBar
 from lightning.pytorch.loggers import TensorBoardLogger
@@ -28,7 +29,8 @@ class TrainerConfig:
         accelerator: "cpu", "gpu", "auto", ...
         devices: devices of a machine.
         num_nodes: machines.
-        precision: "32-true", "bf16-mixed", "16-mixed", ...
+        precision: "32-true", "bf16-mixed", "16-mixed", ...; "auto" is "bf16-mixed" on a CPU that multiplies bfloat16
+            matrices in hardware (AMX), else "32-true".
         gradient_clip: the largest norm of the gradient.
         checkpoint_every: steps between checkpoints.
     """
@@ -94,7 +96,7 @@ def fit(
         accelerator=config.accelerator,
         devices=config.devices,
         num_nodes=config.num_nodes,
-        precision=config.precision,  # type: ignore[arg-type]
+        precision=_precision(config),  # type: ignore[arg-type]
         gradient_clip_val=config.gradient_clip,
         callbacks=[
             TailAveraging(averaged_from, select_by),
@@ -113,6 +115,14 @@ def fit(
     task.train()  # Lightning keeps whichever mode it finds
     trainer.fit(task, ckpt_path=latest_checkpoint(checkpoints), weights_only=True)
     return trainer
+
+
+def _precision(config: TrainerConfig) -> str:
+    if config.precision != "auto":
+        return config.precision
+    on_cpu = config.accelerator == "cpu" or (config.accelerator == "auto" and not torch.accelerator.is_available())
+    capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
+    return "bf16-mixed" if on_cpu and capabilities.get("amx_bf16") else "32-true"
 
 
 def _quiet_lightning() -> None:
