@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from sonorant.decoding.beam_search import beam_search
 from sonorant.decoding.ctc_prefix import CtcPrefixScorer
 from sonorant.decoding.hypotheses import Hypothesis, largest
-from sonorant.decoding.step import StepOutput
+from sonorant.decoding.step import StepOutput, select_rows
 from sonorant.nn import LocationAttention
 from sonorant.nn.attention import AttentionMemory
 from tests.reference.beam_search import (
@@ -182,7 +182,7 @@ def test_a_model_that_never_ends_stops_at_the_cap_and_says_so(caplog: pytest.Log
 
 def test_the_warning_has_the_coverage_and_does_not_grow(caplog: pytest.LogCaptureFixture) -> None:
     def step(tokens: Tensor, state: Tensor, memory: None) -> StepOutput[Tensor]:
-        attention = torch.tensor([[1.0, 0.0, 0.5, 9.0]]).repeat(len(tokens), 1)
+        attention = torch.tensor([[1.0, 0.0, 0.5, math.nan]]).repeat(len(tokens), 1)
         return StepOutput(torch.tensor([[0.1, 0.9]]).log().repeat(len(tokens), 1), state, attention)
 
     lengths = torch.full((7,), 3)
@@ -209,16 +209,15 @@ def test_each_utterance_has_its_own_cap() -> None:
     assert [len(one[0].tokens) for one in found] == [3, 1, 2]
 
 
-def test_end_mark_and_start_mark_are_no_tokens_of_the_result() -> None:
-    # the model may put out the start mark (3) as well
-    table = [[1.0, 0, 0, 0], [0.2, 0, 0.8, 0], [0.1, 0, 0, 0.9], [0.1, 0.5, 0, 0.4]]
-    result = beam_search(
-        table_step(table), torch.zeros(2), None, sos=1, eos=0, max_length=torch.tensor([6, 2]), n_best=3
-    )
-    for tokens, lengths in zip(result.tokens, result.lengths, strict=True):
-        for row, length in zip(tokens, lengths.tolist(), strict=True):
-            assert (row[:length] != 0).all()
-            assert (row[length:] == 0).all()
+def test_the_end_mark_is_no_token_of_the_result_and_fills_the_rest() -> None:
+    # the model may put out the start mark (1) as well
+    table = [[0.4, 0.5, 0.1], [0.8, 0.0, 0.2], [0.0, 0.0, 1.0]]
+    caps = torch.tensor([6, 2])
+    result = beam_search(table_step(table), torch.zeros(2), None, sos=1, eos=2, max_length=caps, beam_size=20, n_best=9)
+    assert result.lengths.amax(1).tolist() == [6, 2]
+    assert (result.tokens == 1).any()
+    beyond = torch.arange(6) >= result.lengths.unsqueeze(2)
+    assert torch.equal(result.tokens == 2, beyond)
 
 
 def test_fewer_hypotheses_than_asked_for() -> None:
@@ -452,3 +451,8 @@ def test_bad_states() -> None:
         beam_search(step, (GOOD, np.zeros(2)), None, **arguments)
     with pytest.raises(TypeError, match="state must be tensors"):
         decode(output_of(GOOD, "text"), 2)
+
+
+def test_rows_of_anything_else_are_refused() -> None:
+    with pytest.raises(TypeError, match="tensors in tuples, lists and dicts; got ndarray"):
+        select_rows((torch.zeros(2), np.zeros(2)), torch.tensor([0]))

@@ -167,7 +167,7 @@ class _Search(Generic[State, Memory]):
         self.utterances = torch.arange(batch_size, device=device)
         self.max_lengths, self.attention_lengths = max_lengths, attention_lengths
         self.tokens = torch.full((batch_size, 1, 1), options.sos, device=device)  # (batch, width, 1 + length)
-        self.log_probs = torch.zeros(batch_size, 1, device=device)  # the decoder's alone
+        self.log_probs = torch.zeros(batch_size, 1, device=device)  # the decoder's alone, at least float32
         self.attended: Tensor | None = None  # (batch, width, time): the attention of all steps together
         self.ctc, self.prefixes = ctc, None if ctc is None else ctc.initial_state()
         self.num_ended = torch.zeros_like(self.utterances)
@@ -211,12 +211,9 @@ class _Search(Generic[State, Memory]):
         if self.attention_lengths is not None:
             if output.attention is None:
                 raise ValueError("attention_lengths was given, but the step gives no attention")
-            attention = output.attention.reshape(batch_size, width, -1)
-            mask = sequence_mask(self.attention_lengths, attention.shape[2]).unsqueeze(1)
-            attention = torch.where(mask, attention.to(compute_dtype(attention)), 0.0)
+            attention = output.attention.to(compute_dtype(output.attention)).reshape(batch_size, width, -1)
             self.attended = attention if self.attended is None else self.attended + attention
-        log_probs = output.log_probs.to(compute_dtype(output.log_probs))
-        return self.log_probs.unsqueeze(2) + log_probs.reshape(batch_size, width, -1)
+        return self.log_probs.unsqueeze(2) + output.log_probs.reshape(batch_size, width, -1)
 
     def _joint(self, log_probs: Tensor, ctc: Tensor | None) -> Tensor:
         weight = self.options.ctc_weight

@@ -56,7 +56,7 @@ class CtcPrefixScorer:
         ValueError: shapes or lengths that do not fit, log probabilities that are NaN or above 0, ids out of range.
 
     References:
-        Graves 2008, "Supervised sequence labelling with recurrent neural networks", section 7.5.3; Watanabe, Hori,
+        Graves 2008, "Supervised sequence labelling with recurrent neural networks" (prefix search); Watanabe, Hori,
         Kim, Hershey and Hayashi 2017, "Hybrid CTC/attention architecture for end-to-end speech recognition",
         algorithm 2.
 

@@ -89,10 +89,9 @@ class NBest(NamedTuple):
             eos: the end mark.
         """
         joined = _concatenate(parts, 0)
-        lengths = torch.where(joined.scores > -torch.inf, joined.lengths, 0)
-        longest = int(lengths.max()) if lengths.numel() else 0
-        beyond = torch.arange(longest, device=lengths.device) >= lengths.unsqueeze(2)
-        return joined._replace(lengths=lengths, tokens=joined.tokens[:, :, :longest].masked_fill(beyond, eos))
+        longest = int(joined.lengths.max()) if joined.lengths.numel() else 0
+        beyond = torch.arange(longest, device=joined.lengths.device) >= joined.lengths.unsqueeze(2)
+        return joined._replace(tokens=joined.tokens[:, :, :longest].masked_fill(beyond, eos))
 
     def warn_of_unended(self) -> None:
         """Name the utterances whose best hypothesis did not end in a warning."""
