@@ -171,7 +171,9 @@ class G2p(nn.Module):
             The state before the first phone, and what the words were read as: a row each.
         """
         memory = self.attention.precompute(self._encode(graphemes, grapheme_lengths), grapheme_lengths)
-        zeros = memory.values.new_zeros(len(graphemes), self.config.decoder_dim)
+        zeros = memory.values.new_zeros(
+            graphemes.shape[0], self.config.decoder_dim
+        )  # not len, which export takes for a constant
         return G2pState(self.attention.initial_state(memory, "first"), zeros, zeros, zeros, zeros), memory
 
     def step(self, phones: Int[Tensor, " rows"], state: G2pState, memory: AttentionMemory) -> StepOutput[G2pState]:
