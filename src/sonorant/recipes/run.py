@@ -56,7 +56,8 @@ def prepare_run(recipe: ModuleType, name: str, arguments: list[str]) -> tuple[An
 
 def _has_results(run: Path) -> bool:
     """A run that failed before its first checkpoint left nothing that could be lost: the same command starts anew."""
-    return (run / "model").exists() or any((run / "checkpoints").glob("*"))
+    places = [run, *(run / "members").glob("*")]
+    return (run / "model").exists() or any(any((place / "checkpoints").glob("*")) for place in places)
 
 
 def _resumed_run(arguments: list[str]) -> Path | None:
