@@ -1,6 +1,7 @@
 """What all tasks do alike: they bring their own batches, optimizer and schedule, and stop when a loss is not finite."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from lightning.pytorch import LightningModule
@@ -48,6 +49,11 @@ class BatchTask(LightningModule):
         if self._make_dev_loader is None:
             return []
         return self._make_dev_loader(self.trainer.global_rank, self.trainer.world_size)
+
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
+        """Move the tensors of a batch, a named tuple; Lightning would look at each number in its lists too."""
+        tensors = {name: value.to(device) for name, value in batch._asdict().items() if isinstance(value, Tensor)}
+        return batch._replace(**tensors)
 
     def configure_optimizers(self) -> dict[str, object]:  # type: ignore[override]
         """AdamW with a one-cycle schedule over the whole run."""

@@ -48,6 +48,10 @@ def encode_word(word: str, graphemes: SymbolTable) -> list[int]:
     """
     if not word.strip():
         raise ValueError("the word is empty: there is nothing to pronounce")
+    try:
+        return graphemes.encode(unicodedata.normalize("NFC", word))
+    except ValueError:  # a letter in another case, a Hangul syllable, a space, or an unknown grapheme
+        pass
     ids: list[int] = []
     unknown = []
     for position, spelled in _by_character(word):
