@@ -1,5 +1,8 @@
 """Normalisation layers for padded batches."""
 
+from typing import Any
+
+import torch
 from torch import Tensor, nn
 
 from sonorant import functional
@@ -12,6 +15,12 @@ class MaskedBatchNorm1d(nn.BatchNorm1d):
 
     The arguments and the state dict are torch's. See :func:`sonorant.functional.masked_batch_norm`.
 
+    Args:
+        num_features: channels.
+        synchronized: in training, the batches of all processes of ``torch.distributed`` make up one, as with
+            :class:`torch.nn.SyncBatchNorm`. Can be set later.
+        **options: those of :class:`torch.nn.BatchNorm1d`.
+
     Example:
         >>> import torch
         >>> from sonorant.nn import MaskedBatchNorm1d
@@ -19,6 +28,10 @@ class MaskedBatchNorm1d(nn.BatchNorm1d):
         >>> norm(torch.tensor([[[1.0, 3.0, 99.0]]]), torch.tensor([2]))
         tensor([[[-1.,  1.,  0.]]])
     """
+
+    def __init__(self, num_features: int, *args: Any, synchronized: bool = False, **options: Any) -> None:
+        super().__init__(num_features, *args, **options)
+        self.synchronized = synchronized
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:  # type: ignore[override]
         """Normalise the valid frames.
@@ -50,7 +63,14 @@ class MaskedBatchNorm1d(nn.BatchNorm1d):
             training=self.training or self.running_mean is None,
             momentum=momentum or 0.0,
             eps=self.eps,
+            process_group=_all_processes() if self.synchronized and self.training else None,
         )
+
+
+def _all_processes() -> torch.distributed.ProcessGroup | None:
+    if not torch.distributed.is_available() or not torch.distributed.is_initialized():
+        return None
+    return torch.distributed.group.WORLD if torch.distributed.get_world_size() > 1 else None
 
 
 class UtteranceCmvn(nn.Module):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from lightning.pytorch import LightningModule
 from torch import Tensor
+from torchmetrics import MeanMetric
 
 from sonorant.data.batching import StatefulLoader
 from sonorant.data.ctc import CtcBatch
@@ -46,7 +47,9 @@ class CtcAsr(LightningModule):
     ) -> None:
         super().__init__()
         self.model = model
-        self.loss = CtcLoss(blank, reduction="batchmean")
+        self.loss = CtcLoss(blank, reduction="none")
+        self.mean_loss = MeanMetric(nan_strategy="disable")
+        self.mean_dev_loss = MeanMetric(nan_strategy="disable")
         self._optimizer = optimizer
         self._make_loader = make_loader
         self._make_dev_loader = make_dev_loader
@@ -66,27 +69,35 @@ class CtcAsr(LightningModule):
 
     def validation_step(self, batch: CtcBatch, batch_index: int) -> None:
         """Log the CTC loss of a batch of the dev set, in nats an utterance."""
-        _, loss = self._ctc(batch)
-        self.log("dev_loss", loss, on_epoch=True, batch_size=len(batch.ids), sync_dist=True, prog_bar=True)
+        _, losses = self._ctc(batch)
+        self._log_mean("dev_loss", self.mean_dev_loss, losses)
 
     def training_step(self, batch: CtcBatch, batch_index: int) -> Tensor:
-        """The CTC loss of a batch, in nats an utterance, and in the beginning the guide of the silence symbol.
+        """The CTC loss, in nats an utterance of the global batch, and in the beginning the guide of the silence symbol.
 
         Raises:
             FloatingPointError: the loss is not finite (naming the step and the utterances).
         """
-        log_probs, loss = self._ctc(batch)
-        if not torch.isfinite(loss):
-            raise FloatingPointError(
-                f"step {self.trainer.global_step}: the CTC loss is {float(loss.detach())}; "
-                f"the batch holds {', '.join(batch.ids)}"
-            )
-        self.log("loss", loss, on_step=False, on_epoch=True, batch_size=len(batch.ids), sync_dist=True, prog_bar=True)
-        return loss + self._guide(log_probs, batch)
+        log_probs, losses = self._ctc(batch)
+        if not torch.isfinite(losses).all():
+            named = [f"{id} ({float(loss)})" for id, loss in zip(batch.ids, losses, strict=True) if not loss.isfinite()]
+            raise FloatingPointError(f"step {self.trainer.global_step}: the CTC loss is not finite: {', '.join(named)}")
+        self._log_mean("loss", self.mean_loss, losses)
+        # the mean over ranks of these is the mean over all utterances, however many of them a rank has
+        utterances_per_rank = self.trainer.strategy.reduce(losses.new_tensor(len(losses)), reduce_op="mean")
+        return (losses + self._guide(log_probs, batch)).sum() / utterances_per_rank
 
     def _ctc(self, batch: CtcBatch) -> tuple[Padded, Tensor]:
-        log_probs: Padded = self.model(batch.features, batch.feature_lengths)
+        log_probs: Padded = self.model(batch.features, batch.feature_lengths, batch.seeds)
         return log_probs, self.loss(log_probs.values, batch.targets, log_probs.lengths, batch.target_lengths)
+
+    def _log_mean(self, name: str, mean: MeanMetric, losses: Tensor) -> None:
+        """Log the mean over all utterances of an epoch, and of all ranks.
+
+        Lightning's own mean over ranks divides the number of utterances as an integer.
+        """
+        mean.update(losses.detach())
+        self.log(name, mean, on_step=False, on_epoch=True, prog_bar=True)
 
     def _guide(self, log_probs: Padded, batch: CtcBatch) -> Tensor | float:
         weight = self._silence_guide.weight_at(self.trainer.global_step, self._total_steps)
