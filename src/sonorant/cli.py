@@ -69,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     evaluate = verbs.add_parser("evaluate", help="count a model's errors")
     evaluate.add_argument("model", type=Path, metavar="DIR", help="a run directory or a model folder")
     evaluate.add_argument("--data", type=Path, metavar="TABLE", help="a corpus (default: the recipe's test set)")
+    evaluate.add_argument("--skip-bad", action="store_true", help="leave faulty recordings out, and name them")
     evaluate.add_argument("--batch-size", type=int, default=16, metavar="N", help="recordings at once (default: 16)")
     evaluate.add_argument("--json", action="store_true", help="print JSON")
     evaluate.set_defaults(run=_evaluate)
@@ -160,15 +161,15 @@ def _train(options: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _evaluate(options: argparse.Namespace, rest: list[str]) -> int:
-    from sonorant.data.corpus import read_corpus
+    from sonorant.data.corpus import scan_corpus
     from sonorant.inference import load
-    from sonorant.inference.evaluation import evaluate
+    from sonorant.inference.evaluation import evaluate, usable
 
     recognizer = load(options.model)
     if options.data is None and recognizer.recipe is None:
         raise ValueError(f"{options.model}: the model names no recipe whose test set could be used; give --data TABLE")
     if options.data is not None:
-        utterances = read_corpus(options.data)
+        utterances = usable(recognizer, scan_corpus(options.data), skip_bad=options.skip_bad)
     else:
         utterances = load_recipe(str(recognizer.recipe)).test_set()
     rates = evaluate(recognizer, utterances, batch_size=options.batch_size).summary()

@@ -1,7 +1,5 @@
 """Normalisation layers for padded batches."""
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
@@ -17,9 +15,12 @@ class MaskedBatchNorm1d(nn.BatchNorm1d):
 
     Args:
         num_features: channels.
+        eps: added to the variance.
+        momentum: the weight of the new statistics in the running ones; None averages over all batches.
+        affine: learn a weight and a bias of each channel.
+        track_running_stats: keep running statistics for use after training.
         synchronized: in training, the batches of all processes of ``torch.distributed`` make up one, as with
             :class:`torch.nn.SyncBatchNorm`. Can be set later.
-        **options: those of :class:`torch.nn.BatchNorm1d`.
 
     Example:
         >>> import torch
@@ -29,8 +30,17 @@ class MaskedBatchNorm1d(nn.BatchNorm1d):
         tensor([[[-1.,  1.,  0.]]])
     """
 
-    def __init__(self, num_features: int, *args: Any, synchronized: bool = False, **options: Any) -> None:
-        super().__init__(num_features, *args, **options)
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        *,
+        synchronized: bool = False,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats)
         self.synchronized = synchronized
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:  # type: ignore[override]

@@ -18,8 +18,9 @@ from sonorant.data.manifest import Utterance
 from sonorant.data.yesno import FACTS, LEXICON, SILENCE, load_yesno
 from sonorant.decoding.arpa import uniform_unigram
 from sonorant.inference.recognizer import Recognizer
+from sonorant.inference.requirements import requirements
 from sonorant.models import TdnnCtc
-from sonorant.recipes.ctc_training import CtcTrainingConfig, finish, fit_ctc, requirements
+from sonorant.recipes.ctc_training import CtcTrainingConfig, finish, fit_ctc
 from sonorant.tasks.training import TrainerConfig
 from sonorant.text import Lexicon, SymbolTable
 
