@@ -1,10 +1,12 @@
 """Word, character and phone error rates of a whole corpus, with confidence intervals."""
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-__all__ = ["ErrorRate", "error_rate"]
+__all__ = ["Confusion", "ErrorRate", "confusions", "error_rate"]
 
 
 @dataclass(frozen=True)
@@ -72,10 +74,7 @@ def error_rate(
     """
     import kaldialign
 
-    if len(references) != len(hypotheses) or not references:
-        raise ValueError(f"{len(references)} references and {len(hypotheses)} hypotheses; as many are needed, and some")
-    given = [[] if hypothesis is None else list(hypothesis) for hypothesis in hypotheses]
-    wanted = [list(reference) for reference in references]
+    wanted, given = _as_lists(references, hypotheses)
     counts = [kaldialign.edit_distance(ref, hyp) for ref, hyp in zip(wanted, given, strict=True)]
     words = sum(map(len, wanted))
     interval = None
@@ -89,3 +88,52 @@ def error_rate(
         words=words,
         interval=interval,
     )
+
+
+class Confusion(NamedTuple):
+    """How often ``reference`` came out as ``hypothesis``; None stands for nothing: an insertion or a deletion."""
+
+    reference: Hashable
+    hypothesis: Hashable
+    errors: int
+
+
+def confusions(
+    references: Sequence[Sequence[Hashable]], hypotheses: Sequence[Sequence[Hashable] | None]
+) -> list[Confusion]:
+    """Which tokens came out as which others, in an alignment with the fewest errors.
+
+    Args:
+        references: as for :func:`error_rate`.
+        hypotheses: likewise.
+
+    Returns:
+        The confusions, the most frequent first; those that are as frequent, as they come in the corpus. Their counts
+        sum to the errors of :func:`error_rate`.
+
+    Raises:
+        ValueError: different numbers of references and hypotheses, or none.
+
+    Example:
+        >>> from sonorant.metrics import confusions
+        >>> confusions([["AE", "T"], ["AE"]], [["EH"], ["EH"]])
+        [Confusion(reference='AE', hypothesis='EH', errors=2), Confusion(reference='T', hypothesis=None, errors=1)]
+    """
+    import kaldialign
+
+    counts: Counter[tuple[Hashable, Hashable]] = Counter()
+    for reference, hypothesis in zip(*_as_lists(references, hypotheses), strict=True):
+        if reference != hypothesis:
+            ids = {token: index for index, token in enumerate(dict.fromkeys(reference + hypothesis))}
+            token_of = {index: token for token, index in ids.items()}
+            pairs = kaldialign.align([ids[token] for token in reference], [ids[token] for token in hypothesis], -1)
+            counts.update((token_of.get(a), token_of.get(b)) for a, b in pairs if a != b)
+    return [Confusion(*pair, errors) for pair, errors in counts.most_common()]
+
+
+def _as_lists(
+    references: Sequence[Sequence[Hashable]], hypotheses: Sequence[Sequence[Hashable] | None]
+) -> tuple[list[list[Hashable]], list[list[Hashable]]]:
+    if len(references) != len(hypotheses) or not references:
+        raise ValueError(f"{len(references)} references and {len(hypotheses)} hypotheses; as many are needed, and some")
+    return list(map(list, references)), [[] if hypothesis is None else list(hypothesis) for hypothesis in hypotheses]
