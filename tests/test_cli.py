@@ -122,6 +122,28 @@ def test_evaluates_a_table(model: str, write_wav: Write, tmp_path: Path, capsys:
     assert "95 % interval" in capsys.readouterr().out
 
 
+def test_evaluating_names_all_faults_before_it_starts(
+    model: str, write_wav: Write, tmp_path: Path, capsys: Capture
+) -> None:
+    write_wav("a.wav", seconds=2)
+    write_wav("short.wav", seconds=0.1)
+    write_wav("fast.wav", sample_rate=16000)
+    table = tmp_path / "table.tsv"
+    table.write_text("a.wav\tYES MAYBE\nshort.wav\tNO\nfast.wav\tNO\nno tab\ngone.wav\tNO\n")
+    assert main(["evaluate", model, "--data", str(table)]) == 2
+    message = capsys.readouterr().err
+    for fault in (
+        "(4)",
+        "tsv:2: short.wav: 0.10 s give 0 frames",
+        "fast.wav: the sample rate is 16000 Hz",
+        "tsv:4: ",
+        "gone.wav",
+    ):
+        assert fault in message
+    assert main(["evaluate", model, "--data", str(table), "--skip-bad", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["wfst"]["words"] == 2
+
+
 def test_evaluates_stretches_of_a_kaldi_folder(model: str, write_wav: Write, tmp_path: Path, capsys: Capture) -> None:
     write_wav("a.wav", seconds=2)
     (tmp_path / "wav.scp").write_text("r a.wav\n")

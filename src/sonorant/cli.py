@@ -72,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.add_argument(
         "--data", type=Path, metavar="TABLE", help="a corpus, or a dictionary (default: the recipe's test set)"
     )
+    evaluate.add_argument("--skip-bad", action="store_true", help="leave faulty recordings out, and name them")
     evaluate.add_argument("--batch-size", type=int, default=16, metavar="N", help="recordings at once (default: 16)")
     evaluate.add_argument("--json", action="store_true", help="print JSON")
     evaluate.set_defaults(run=_evaluate)
@@ -177,10 +178,11 @@ def _evaluate(options: argparse.Namespace, rest: list[str]) -> int:
         summary = evaluate_pronunciations(model, lexicon, batch_size=options.batch_size).summary()
         print(json.dumps(summary, indent=2, ensure_ascii=False) if options.json else summary_text(summary))
         return 0
-    from sonorant.data.corpus import read_corpus
-    from sonorant.inference.evaluation import evaluate, rates_table
+    from sonorant.data.corpus import scan_corpus
+    from sonorant.inference.evaluation import evaluate, rates_table, usable
 
-    rates = evaluate(model, data or read_corpus(options.data), batch_size=options.batch_size).summary()
+    utterances = data or usable(model, scan_corpus(options.data), skip_bad=options.skip_bad)
+    rates = evaluate(model, utterances, batch_size=options.batch_size).summary()
     print(json.dumps(rates, indent=2) if options.json else rates_table(rates))
     return 0
 

@@ -1,24 +1,36 @@
 """The order of batches, over epochs, ranks and interruptions."""
 
 import random
+from collections.abc import Iterable
 from itertools import chain
+from typing import NamedTuple
 
 import pytest
 import torch
+from torch import Tensor
 from torch.utils.data import Dataset
 
-from sonorant.data.batching import BucketBatchSampler, StatefulLoader
+from sonorant.data.batching import BucketBatchSampler, Draw, StatefulLoader
 
 _random = random.Random(0)
 LENGTHS = [_random.randint(1, 100) for _ in range(53)]
 
 
-class Indices(Dataset[int]):
+class Batch(NamedTuple):
+    indices: list[int]
+    seeds: Tensor
+
+
+class Draws(Dataset[Draw]):
     def __len__(self) -> int:
         return len(LENGTHS)
 
-    def __getitem__(self, index: int) -> int:
-        return index
+    def __getitem__(self, draw: Draw) -> Draw:
+        return draw
+
+
+def collate(draws: list[Draw]) -> Batch:
+    return Batch([draw.utterance for draw in draws], torch.tensor([draw.seed for draw in draws]))
 
 
 def sampler(**options: int) -> BucketBatchSampler:
@@ -26,7 +38,11 @@ def sampler(**options: int) -> BucketBatchSampler:
 
 
 def loader(**options: int) -> StatefulLoader:
-    return StatefulLoader(Indices(), sampler(), collate_fn=list, **options)
+    return StatefulLoader(Draws(), sampler(), collate_fn=collate, **options)
+
+
+def indices(batches: Iterable[Batch]) -> list[list[int]]:
+    return [batch.indices for batch in batches]
 
 
 def test_every_utterance_comes_once_an_epoch() -> None:
@@ -53,32 +69,50 @@ def test_pools_make_lengths_similar() -> None:
 
 
 @pytest.mark.parametrize("num_ranks", [2, 3, 4])
-def test_ranks_share_each_batch_and_take_as_many(num_ranks: int) -> None:
-    ranks = [list(sampler(rank=rank, num_ranks=num_ranks)) for rank in range(num_ranks)]
-    whole = sampler().batches(0)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_ranks_share_each_batch_and_take_as_many(num_ranks: int, workers: int) -> None:
+    """The last of 53 utterances is alone in its batch: all ranks but one get an empty one."""
+    ranks = []
+    for rank in range(num_ranks):
+        order = sampler(rank=rank, num_ranks=num_ranks)
+        ranks.append(list(StatefulLoader(Draws(), order, collate_fn=collate, num_workers=workers)))
+    whole = list(loader())
     assert {len(batches) for batches in ranks} == {len(whole)}
     for parts, batch in zip(zip(*ranks, strict=True), whole, strict=True):
-        assert set(chain(*parts)) == set(batch)
-        assert all(parts)
+        drawn = [draw for part in parts for draw in zip(part.indices, part.seeds.tolist(), strict=True)]
+        assert sorted(drawn) == sorted(zip(batch.indices, batch.seeds.tolist(), strict=True))
+    assert {len(part.indices) for batches in ranks for part in batches} >= {0, 1}
+
+
+def test_seeds_depend_on_seed_epoch_and_utterance_alone() -> None:
+    def seeds(order: BucketBatchSampler, epoch: int) -> dict[int, int]:
+        order.epoch = epoch
+        return dict(chain(*order))
+
+    first = seeds(sampler(), 0)
+    assert len(set(first.values())) == 53
+    assert seeds(sampler(pool_batches=1), 0) == first
+    for others in (seeds(sampler(), 1), seeds(sampler(seed=2), 0)):
+        assert not set(others.values()) & set(first.values())
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("stop", [0, 1, 9, 14])
 def test_a_stopped_loader_goes_on_with_the_next_batch(workers: int, stop: int) -> None:
     whole = loader()
-    expected = [list(whole) for _ in range(3)]
+    expected = [indices(whole) for _ in range(3)]
     assert expected[0] == sampler().batches(0)
     assert expected[1] == sampler().batches(1)
 
     first = loader(num_workers=workers)
-    seen = list(first)
+    seen = indices(first)
     iterator = iter(first)
-    seen += [next(iterator) for _ in range(stop)]
+    seen += [next(iterator).indices for _ in range(stop)]
     second = loader(num_workers=workers)
     second.load_state_dict(first.state_dict())
     if stop < 14:
-        seen += list(second)
-    seen += list(second)
+        seen += indices(second)
+    seen += indices(second)
     assert seen == list(chain(*expected))
 
 

@@ -6,7 +6,7 @@ from sonorant.data.ctc import CtcExample, collate_ctc
 
 
 def example(name: str, frames: int, target: list[int]) -> CtcExample:
-    return CtcExample(name, torch.randn(frames, 3), torch.tensor(target))
+    return CtcExample(name, torch.randn(frames, 3), torch.tensor(target), seed=frames)
 
 
 def test_collate_pads_features_and_targets() -> None:
@@ -16,3 +16,4 @@ def test_collate_pads_features_and_targets() -> None:
     assert batch.feature_lengths.tolist() == [5, 3]
     assert batch.targets.tolist() == [[1, 0], [1, 2]]
     assert batch.target_lengths.tolist() == [1, 2]
+    assert batch.seeds.tolist() == [5, 3]

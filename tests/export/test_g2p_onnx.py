@@ -19,38 +19,7 @@ from sonorant.lengths import pad_sequences
 from sonorant.models import G2p, G2pConfig, G2pEnsemble
 from sonorant.recipes.g2p import PRESETS
 from tests.dictionaries import made_up_words
-
-GREEDY = """
-import sys
-sys.modules["torch"] = sys.modules["sonorant"] = None
-import numpy as np
-import onnxruntime
-
-def symbols(name):
-    return [line.split()[0] for line in open(name, encoding="utf-8")]
-
-graphemes, phones = symbols("graphemes.txt"), symbols("tokens.txt")
-encoder = onnxruntime.InferenceSession("g2p-encoder.onnx")
-decoder = onnxruntime.InferenceSession("g2p-decoder.onnx")
-outputs = [output.name for output in decoder.get_outputs()]
-
-def pronounce(word):
-    ids = np.array([[graphemes.index(letter) for letter in word]])
-    given = {"graphemes": ids, "lengths": np.array([len(word)])}
-    state = dict(zip([output.name for output in encoder.get_outputs()], encoder.run(None, given)))
-    last, written = 0, []
-    for _ in range(4 * len(word) + 12):
-        result = dict(zip(outputs, decoder.run(None, {"phones": np.array([last]), **state})))
-        last = int(result["log_probs"][0].argmax())
-        if last == 0:
-            break
-        written.append(phones[last])
-        state |= {name.removeprefix("next_"): value for name, value in result.items() if name != "log_probs"}
-    return " ".join(written)
-
-for word in sys.argv[1:]:
-    print(pronounce(word))
-"""
+from tests.documentation import all_blocks
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +35,13 @@ def test_the_files_that_are_written(exported: Path) -> None:
 
 
 def test_greedy_decoding_in_onnxruntime_alone(exported: Path, g2p_run: Path) -> None:
+    """With the program of the documentation."""
     pronouncer = sonorant.load(g2p_run)
     assert isinstance(pronouncer, Pronouncer)
     words = [*made_up_words(20, seed=4), "a", "dakbexid"]
-    command = [sys.executable, "-c", GREEDY, *words]
+    (program,) = (block.code for block in all_blocks() if "g2p-{part}.onnx" in block.code)
+    blocked = "import sys\nsys.modules['torch'] = sys.modules['sonorant'] = None\n"
+    command = [sys.executable, "-c", f"{blocked}{program}\nfor word in sys.argv[1:]: print(pronounce(word))", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=exported)
     assert done.returncode == 0, done.stderr
     found = pronouncer.pronounce_all(words, search=SearchConfig(beam_size=1))

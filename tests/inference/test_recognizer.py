@@ -1,6 +1,7 @@
 """A recognizer in use: files, arrays, folders, and what it refuses."""
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -152,10 +153,20 @@ def test_evaluation_does_not_depend_on_the_batch_size(recognizer: Recognizer, wr
         assert batched.error_rates == alone.error_rates
 
 
-def test_evaluation_names_words_outside_the_lexicon(recognizer: Recognizer, write_wav: Write) -> None:
-    path = write_wav("a.wav")
-    with pytest.raises(ValueError, match=r"a\.wav: word 'MAYBE' is not in the lexicon"):
-        evaluate(recognizer, [Utterance("a", path, "YES MAYBE")])
+def test_words_outside_the_lexicon_are_errors(
+    recognizer: Recognizer, write_wav: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    paths = [write_wav(f"{index}.wav", seconds=1) for index in range(3)]
+    texts = "YES", "MAYBE SO MAYBE", "NO"
+    utterances = [Utterance(path.stem, path, text) for path, text in zip(paths, texts, strict=True)]
+    result = evaluate(recognizer, utterances)
+    assert "3 words of the references cannot be recognised, since the lexicon lacks them: MAYBE, SO" in caplog.text
+    for rate in result.error_rates.values():
+        assert rate.words == 5
+        assert rate.errors >= 3
+    assert [math.isnan(loss) for loss in result.losses] == [False, True, False]
+    known = evaluate(recognizer, [utterances[0], utterances[2]])
+    assert known.losses == pytest.approx([result.losses[0], result.losses[2]], rel=1e-5)
     with pytest.raises(ValueError, match="batch_size must be at least 1; got 0"):
         evaluate(recognizer, [], batch_size=0)
 

@@ -1,5 +1,7 @@
 """The pronunciation model: training and step-by-step use give the same numbers, and padding changes none."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -84,3 +86,28 @@ def test_a_model_without_a_ctc_head() -> None:
     model = G2p(G2pConfig(encoder_dim=4, decoder_dim=4), NUM_GRAPHEMES, NUM_PHONES)
     assert model(*batch()).ctc is None
     assert model.ctc_log_probs(model.start(*batch()[:2])[1]) is None
+
+
+def test_dropout_is_that_of_the_word_in_any_batch(model: G2p) -> None:
+    dropping = G2p(replace(CONFIG, dropout=0.4, encoder_layers=2), NUM_GRAPHEMES, NUM_PHONES).double().train()
+    seeds = torch.tensor([5, 6, 7])
+    together = dropping(*batch(), seeds)
+    for index, (word, pronunciation) in enumerate(zip(WORDS, PHONES, strict=True)):
+        alone = dropping(*batch([word], [pronunciation]), seeds[index : index + 1])
+        torch.testing.assert_close(together.logits[index, : len(pronunciation)], alone.logits[0])
+    other = dropping(*batch(), seeds + 1)
+    assert not torch.equal(other.logits, together.logits)
+    assert torch.equal(dropping.eval()(*batch(), seeds).logits, dropping(*batch()).logits)
+
+
+def test_dropout_keeps_the_mean_and_its_mask_through_a_word() -> None:
+    model = G2p(replace(CONFIG, dropout=0.25, embedding_dim=64), NUM_GRAPHEMES, NUM_PHONES).train()
+    seen: list[Tensor] = []
+    model.query.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    torch.nn.init.ones_(model.phones.weight)
+    torch.manual_seed(0)
+    words = [[1, 2]] * 50
+    model(*batch(words, [[1, 2, 3, 0]] * 50))
+    assert torch.equal(seen[0], seen[0][:, :1].expand_as(seen[0]))
+    assert seen[0].unique().tolist() == [0.0, pytest.approx(4 / 3)]
+    assert float(seen[0].mean()) == pytest.approx(1, abs=0.05)

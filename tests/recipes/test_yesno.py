@@ -158,8 +158,8 @@ def equal(a: object, b: object) -> bool:
 def test_a_loss_that_is_not_finite_stops_with_step_and_utterances(
     yesno: YesnoCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def poisoned(self: torch.nn.Module, features: torch.Tensor, lengths: torch.Tensor) -> object:
-        output = forward(self, features, lengths)
+    def poisoned(self: torch.nn.Module, features: torch.Tensor, lengths: torch.Tensor, seeds: torch.Tensor) -> object:
+        output = forward(self, features, lengths, seeds)
         return output._replace(values=output.values * torch.nan)
 
     from sonorant.models import TdnnCtc
@@ -168,7 +168,7 @@ def test_a_loss_that_is_not_finite_stops_with_step_and_utterances(
     monkeypatch.setattr(TdnnCtc, "forward", poisoned)
     assert main(["train", "yesno", "--output", str(tmp_path / "run"), *SHORT]) == 2
     message = capsys.readouterr().err
-    assert "step 0: the CTC loss is nan; the batch holds" in message
+    assert "step 0: the CTC loss is not finite: " in message
     assert any(utterance.id in message for utterance in yesno.train)
 
 
@@ -197,16 +197,6 @@ def test_settings_come_from_a_file_and_the_command_line(yesno: YesnoCorpus, tmp_
     for line in ("seed: 5", "hidden_channels: 6", "max_epochs: 1", "sample_rate: 8000", "n_mels: 23"):
         assert line in resolved
     assert sonorant.load(run).model.config.hidden_channels == 6
-
-
-def test_two_processes_train_together(yesno: YesnoCorpus, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    command = [sys.executable, "-m", "sonorant.cli", "train", "yesno", "--output", str(run), *SHORT]
-    options = ["--trainer.devices=2", "--trainer.accelerator=cpu"]
-    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert json.loads((run / "metrics.json").read_text())["test"]["greedy"]["words"] == 240
-    sonorant.load(run)
 
 
 @pytest.mark.slow

@@ -59,7 +59,7 @@ def test_padding_and_certain_silence_leave_a_finite_gradient() -> None:
     log_probs = log_probs.requires_grad_()
     model = TdnnCtc(TdnnCtcConfig(hidden_channels=4), 2, 2)
     lengths = torch.tensor([40, 30])
-    loss = silence_guide_loss(Padded(log_probs, lengths), features, lengths, model, 1, CONFIG)
+    loss = silence_guide_loss(Padded(log_probs, lengths), features, lengths, model, 1, CONFIG).sum()
     loss.backward()
     assert loss.isfinite()
     assert log_probs.grad is not None

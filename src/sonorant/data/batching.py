@@ -1,25 +1,34 @@
 """Batches of utterances of similar length, in an order that depends on (seed, epoch) alone."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-__all__ = ["BucketBatchSampler", "StatefulLoader"]
+__all__ = ["BucketBatchSampler", "Draw", "StatefulLoader"]
 
 
-class BucketBatchSampler(Sampler[list[int]]):
+class Draw(NamedTuple):
+    """What a dataset is asked for: an utterance, and the seed of what is done to it in this epoch."""
+
+    utterance: int
+    seed: int
+
+
+class BucketBatchSampler(Sampler[list[Draw]]):
     """Shuffled batches in which lengths are similar, so that little is padded.
 
     The utterances are shuffled, cut into pools of ``pool_batches`` batches, sorted by length within each pool and cut
     into batches, which are shuffled again. With several ranks each takes every ``num_ranks``-th utterance of a global
-    batch, and all ranks take the same number of batches: a rank that would run out repeats an utterance.
+    batch, and all ranks take the same number of batches; :class:`StatefulLoader` gives an empty one to those that have
+    no part in a batch.
 
     Args:
         lengths: of the utterances, in any unit.
         batch_size: utterances of a batch, over all ranks.
-        seed: of the order.
+        seed: of the order, and, with epoch and utterance, of the seed that each draw brings along.
         pool_batches: batches of a pool; 1 shuffles freely, more sorts better.
         rank: which rank this is.
         num_ranks: of how many.
@@ -65,10 +74,19 @@ class BucketBatchSampler(Sampler[list[int]]):
             batches += [members[i : i + self._batch_size] for i in range(0, len(members), self._batch_size)]
         return [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
 
-    def __iter__(self) -> Iterator[list[int]]:
-        """This rank's part of each batch, from ``start`` on."""
-        for batch in self.batches(self.epoch)[self.start :]:
-            yield batch[self._rank :: self._num_ranks] or batch[:1]
+    def parts(self) -> list[list[int]]:
+        """This rank's part of each batch, from ``start`` on; empty where there are fewer utterances than ranks."""
+        return [batch[self._rank :: self._num_ranks] for batch in self.batches(self.epoch)[self.start :]]
+
+    def __iter__(self) -> Iterator[list[Draw]]:
+        """What is drawn for each part; where it is empty an utterance all the same, whose shapes are needed."""
+        batches = self.batches(self.epoch)[self.start :]
+        for batch, part in zip(batches, self.parts(), strict=True):
+            yield [self._draw(index) for index in part or batch[:1]]
+
+    def _draw(self, index: int) -> Draw:
+        words = np.random.SeedSequence((self._seed, self.epoch, index)).generate_state(1)
+        return Draw(index, int(words[0]))
 
 
 class StatefulLoader(DataLoader[Any]):
@@ -79,7 +97,7 @@ class StatefulLoader(DataLoader[Any]):
     global one alone.
 
     Args:
-        dataset: yields examples by index.
+        dataset: yields examples by :class:`Draw`. A batch of them is a NamedTuple, in each field the batch comes first.
         sampler: what is in a batch.
         **options: DataLoader's own, such as ``collate_fn`` and ``num_workers``.
     """
@@ -95,9 +113,9 @@ class StatefulLoader(DataLoader[Any]):
         if self._handed_out == len(self):
             self._epoch, self._handed_out = self._epoch + 1, 0
         self._order.epoch, self._order.start = self._epoch, self._handed_out
-        for batch in super().__iter__():
+        for part, batch in zip(self._order.parts(), super().__iter__(), strict=True):
             self._handed_out += 1
-            yield batch
+            yield batch if part else type(batch)(*(field[:0] for field in batch))
 
     def state_dict(self) -> dict[str, int]:
         """Where in which epoch the loader stands."""

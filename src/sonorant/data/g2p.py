@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from sonorant.data.batching import Draw
 from sonorant.lengths import pad_sequences
 from sonorant.text import Lexicon, SymbolTable, encode_word
 
@@ -14,18 +15,19 @@ __all__ = ["G2pBatch", "G2pDataset", "G2pExample", "collate_g2p"]
 
 
 class G2pExample(NamedTuple):
-    """A word, the ids of its graphemes, and one or all of its pronunciations as ids, without end marks."""
+    """A word, the ids of its graphemes, one or all of its pronunciations as ids, without end marks, and a seed."""
 
     word: str
     graphemes: list[int]
     pronunciations: list[list[int]]
+    seed: int = 0
 
 
 class G2pBatch(NamedTuple):
     """A padded batch.
 
     ``graphemes`` ``(batch, grapheme)``; ``phones`` ``(batch, phone)``, the first pronunciation of each word with
-    the end mark 0; lengths ``(batch,)``; ``pronunciations``, all that each word has.
+    the end mark 0; lengths and seeds ``(batch,)``; ``pronunciations``, all that each word has.
     """
 
     words: list[str]
@@ -34,6 +36,7 @@ class G2pBatch(NamedTuple):
     phones: Tensor
     phone_lengths: Tensor
     pronunciations: list[list[list[int]]]
+    seeds: Tensor
 
 
 class G2pDataset(Dataset[G2pExample]):
@@ -64,15 +67,15 @@ class G2pDataset(Dataset[G2pExample]):
         """The number of examples."""
         return len(self._examples)
 
-    def __getitem__(self, index: int) -> G2pExample:
+    def __getitem__(self, draw: Draw) -> G2pExample:
         """One example."""
-        return self._examples[index]
+        return self._examples[draw.utterance]._replace(seed=draw.seed)
 
 
 def collate_g2p(examples: Sequence[G2pExample]) -> G2pBatch:
     """Pad examples into a batch."""
     graphemes = pad_sequences([torch.tensor(example.graphemes) for example in examples])
     phones = pad_sequences([torch.tensor([*example.pronunciations[0], 0]) for example in examples])
-    return G2pBatch(
-        [example.word for example in examples], *graphemes, *phones, [example.pronunciations for example in examples]
-    )
+    words, pronunciations = ([getattr(example, name) for example in examples] for name in ("word", "pronunciations"))
+    seeds = torch.tensor([example.seed for example in examples])
+    return G2pBatch(words, *graphemes, *phones, pronunciations, seeds)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.distributed import ProcessGroup
 
 __all__ = ["normalize_valid"]
 
@@ -20,6 +21,7 @@ def normalize_valid(
     weight: Tensor | None,
     bias: Tensor | None,
     eps: float,
+    process_group: ProcessGroup | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """``(x - mean) / sqrt(var + eps) * weight + bias`` where the mask is True, 0 elsewhere.
 
@@ -31,12 +33,14 @@ def normalize_valid(
         weight: of the shape of the statistics (but for leading axes), or None.
         bias: likewise.
         eps: added to the variance.
+        process_group: processes whose elements belong together; ``count`` is then over all of them, and each has to
+            make this call.
 
     Returns:
         The result, and mean and (biased) variance with axes of size 1 for ``dims``, which get no gradient.
     """
-    if torch.compiler.is_compiling():
-        y, mean, var = _differentiably(x, mask, count, dims, weight, bias, eps)
+    if torch.compiler.is_compiling() or process_group is not None:
+        y, mean, var = _differentiably(x, mask, count, dims, weight, bias, eps, process_group)
         return y, mean.detach(), var.detach()
     result: tuple[Tensor, Tensor, Tensor] = _NormalizeValid.apply(  # type: ignore[no-untyped-call]
         x, mask, count, dims, weight, bias, eps
@@ -52,16 +56,39 @@ def _differentiably(
     weight: Tensor | None,
     bias: Tensor | None,
     eps: float,
+    process_group: ProcessGroup | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    mean = torch.where(mask, x, 0.0).sum(dims, keepdim=True) / count
+    def total(values: Tensor) -> Tensor:
+        local = values.sum(dims, keepdim=True)
+        if process_group is None:
+            return local
+        result: Tensor = _SumOverProcesses.apply(local, process_group)  # type: ignore[no-untyped-call]
+        return result
+
+    mean = total(torch.where(mask, x, 0.0)) / count
     centred = torch.where(mask, x - mean, 0.0)
-    var = centred.square().sum(dims, keepdim=True) / count
+    var = total(centred.square()) / count
     y = centred * _scale(torch.rsqrt(var + eps), weight)
     return (y if bias is None else torch.where(mask, y + bias, 0.0)), mean, var
 
 
 def _scale(inverse_deviation: Tensor, weight: Tensor | None) -> Tensor:
     return inverse_deviation if weight is None else inverse_deviation * weight
+
+
+class _SumOverProcesses(torch.autograd.Function):
+    """An all-reduce; what follows from the sum in any process is in the gradient of each."""
+
+    @staticmethod
+    def forward(ctx: Any, local: Tensor, process_group: ProcessGroup) -> Tensor:
+        ctx.process_group = process_group
+        result = local.clone()
+        torch.distributed.all_reduce(result, group=process_group)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return _SumOverProcesses.apply(grad, ctx.process_group), None  # type: ignore[no-untyped-call]
 
 
 class _NormalizeValid(torch.autograd.Function):

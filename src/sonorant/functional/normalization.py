@@ -3,6 +3,7 @@
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.distributed import ProcessGroup
 from torch.nn import functional as F
 
 from sonorant.functional.masked_normalization import normalize_valid
@@ -23,6 +24,7 @@ def masked_batch_norm(
     training: bool = False,
     momentum: float = 0.1,
     eps: float = 1e-5,
+    process_group: ProcessGroup | None = None,
 ) -> Float[Tensor, "batch channels time"]:
     r"""Batch normalisation whose statistics are taken over valid frames only.
 
@@ -41,6 +43,8 @@ def masked_batch_norm(
         training: take the statistics from the batch.
         momentum: the weight of the new statistics in the running ones.
         eps: added to the variance.
+        process_group: in training, the processes whose batches make up one; all of them have to make the call, if
+            with a batch of no utterance. None: this process alone.
 
     Returns:
         ``(batch, channels, time)`` in the dtype of ``x``; half precision is computed in float32.
@@ -68,14 +72,15 @@ def masked_batch_norm(
         statistics = running_mean.to(dtype), running_var.to(dtype)
         return _normalize_by(x.to(dtype), lengths, *statistics, weight, bias, eps).to(x.dtype)
 
-    num_frames = _count_frames(lengths)
-    if has_no_padding(lengths, x.shape[2]):
+    num_frames = _count_frames(lengths, process_group)
+    if process_group is None and has_no_padding(lengths, x.shape[2]):
         # with a momentum of 1 torch's running statistics are those of the batch
         mean, unbiased_var = torch.zeros(2, x.shape[1], dtype=dtype, device=x.device)
         y = F.batch_norm(x.to(dtype), mean, unbiased_var, weight, bias, training=True, momentum=1.0, eps=eps)
     else:
         mask = sequence_mask(lengths, x.shape[2]).unsqueeze(1)
-        y, mean, var = normalize_valid(x.to(dtype), mask, num_frames, (0, 2), _column(weight), _column(bias), eps)
+        columns = _column(weight), _column(bias)
+        y, mean, var = normalize_valid(x.to(dtype), mask, num_frames, (0, 2), *columns, eps, process_group)
         unbiased_var = var.flatten() * num_frames / (num_frames - 1)
     _update(running_mean, mean.flatten(), momentum)
     _update(running_var, unbiased_var, momentum)
@@ -101,8 +106,10 @@ def _column(parameter: Tensor | None) -> Tensor | None:
     return None if parameter is None else parameter.unsqueeze(1)
 
 
-def _count_frames(lengths: Tensor) -> Tensor:
+def _count_frames(lengths: Tensor, process_group: ProcessGroup | None) -> Tensor:
     num_frames = lengths.sum()
+    if process_group is not None:
+        torch.distributed.all_reduce(num_frames, group=process_group)
     if values_are_checkable(lengths) and int(num_frames) < 2:
         raise ValueError(f"lengths: {int(num_frames)} valid frames in the batch; training needs at least 2")
     return num_frames

@@ -11,7 +11,8 @@ from sonorant.decoding.step import StepOutput
 from sonorant.functional.reduction import compute_dtype
 from sonorant.lengths import Padded, check_lengths
 from sonorant.nn import AttentionMemory, LocationAttention
-from sonorant.nn.recurrent import BiLstm, SequenceDropout
+from sonorant.nn.randomness import UtteranceRandomness
+from sonorant.nn.recurrent import BiLstm
 
 __all__ = ["G2p", "G2pConfig", "G2pOutput", "G2pState"]
 
@@ -29,7 +30,7 @@ class G2pConfig:
         decoder_dim: of both LSTMs of the decoder.
         attention_dim: the width of the energies' hidden layer.
         location_taps: of the convolution over where the decoder looked, an odd number.
-        dropout: of embeddings and of what the LSTMs give, in training.
+        dropout: of embeddings and of what the LSTMs give, in training: for each word the same features at all steps.
         ctc_frames: frames of the CTC head a grapheme, for words that have more phones than letters; 0 has no head.
     """
 
@@ -67,6 +68,20 @@ class G2pState(NamedTuple):
     cell: Tensor
 
 
+@dataclass(frozen=True)
+class _Masks:
+    """What layers are multiplied with, ``(batch, 1, features)`` by name; nothing where there is no dropout."""
+
+    of_layer: dict[str, Tensor]
+
+    def apply(self, name: str, values: Tensor) -> Tensor:
+        mask = self.of_layer.get(name)
+        return values if mask is None else values * mask.to(values.dtype)
+
+    def of_encoder(self) -> list[Tensor] | None:
+        return [mask for name, mask in self.of_layer.items() if name.startswith("encoder")] or None
+
+
 class G2p(nn.Module):
     r"""Letters to phones: a BiLSTM reads the word, two LSTMs and location-aware attention write its pronunciation.
 
@@ -88,7 +103,8 @@ class G2p(nn.Module):
 
     References:
         Chorowski et al. 2015, arXiv 1506.07503 (attention); Toshniwal and Livescu 2016, arXiv 1610.06540 (for
-        pronunciations); Watanabe et al. 2017, "Hybrid CTC/attention architecture" (the CTC head).
+        pronunciations); Watanabe et al. 2017, "Hybrid CTC/attention architecture" (the CTC head); Gal and Ghahramani
+        2016, arXiv 1512.05287 (dropout).
 
     Example:
         >>> import torch
@@ -106,7 +122,7 @@ class G2p(nn.Module):
         dim, hidden_dim = config.embedding_dim, config.decoder_dim
         self.graphemes = nn.Embedding(num_graphemes, dim)
         self.phones = nn.Embedding(num_phones, dim)
-        self.encoder = BiLstm(dim, config.encoder_dim, config.encoder_layers, config.dropout)
+        self.encoder = BiLstm(dim, config.encoder_dim, config.encoder_layers)
         memory_dim = self.encoder.output_dim
         self.query = nn.LSTM(dim, hidden_dim, batch_first=True)
         self.attention = LocationAttention(
@@ -121,7 +137,6 @@ class G2p(nn.Module):
         self.readout = nn.Linear(hidden_dim + memory_dim, hidden_dim)
         self.output = nn.Linear(hidden_dim, num_phones)
         self.ctc = nn.Linear(memory_dim, config.ctc_frames * num_phones) if config.ctc_frames else None
-        self.dropout = SequenceDropout(config.dropout)
 
     def forward(
         self,
@@ -129,6 +144,7 @@ class G2p(nn.Module):
         grapheme_lengths: Int[Tensor, " batch"],
         phones: Int[Tensor, "batch phone"],
         phone_lengths: Int[Tensor, " batch"],
+        seeds: Int[Tensor, " batch"] | None = None,
     ) -> G2pOutput:
         """Predict each phone of known pronunciations from the ones before it.
 
@@ -137,6 +153,8 @@ class G2p(nn.Module):
             grapheme_lengths: ``(batch,)``, at least 1.
             phones: ids ``(batch, phone)``, each pronunciation with its end mark 0; 0 in padding.
             phone_lengths: ``(batch,)``, end mark included.
+            seeds: int64 ``(batch,)``, of each word's dropout in training, which is then the same in any batch; None
+                takes them from torch's global generator.
 
         Returns:
             ``G2pOutput``; what stands beyond the lengths is of no use, except that the attention is 0.
@@ -145,15 +163,16 @@ class G2p(nn.Module):
             ValueError: lengths that do not fit.
         """
         check_lengths(phone_lengths, "phone_lengths", batch_size=phones.shape[0], max_length=phones.shape[1])
-        memory = self._encode(graphemes, grapheme_lengths)
+        masks = self._dropout_masks(seeds, graphemes)
+        memory = self._encode(graphemes, grapheme_lengths, masks)
         previous = nn.functional.pad(phones[:, :-1], (1, 0), value=MARK)
-        queries = self.dropout(self.query(self.dropout(self.phones(previous)))[0])
+        queries = masks.apply("query", self.query(masks.apply("phones", self.phones(previous)))[0])
         prepared = self.attention.precompute(memory, grapheme_lengths)
         state = self.attention.initial_state(prepared, "first")
         attended = self.attention.attend_sequence(queries.to(memory.dtype), prepared, state, phone_lengths)
         contexts = attended.contexts
-        decoded = self.dropout(self.decoder(torch.cat([queries, contexts.to(queries.dtype)], 2))[0])
-        hidden = self.dropout(self._read_out(decoded, contexts.to(decoded.dtype)))
+        decoded = masks.apply("decoder", self.decoder(torch.cat([queries, contexts.to(queries.dtype)], 2))[0])
+        hidden = masks.apply("readout", self._read_out(decoded, contexts.to(decoded.dtype)))
         ctc = None if self.ctc is None else self._ctc_log_probs(memory, grapheme_lengths)
         logits = self.output(hidden)
         return G2pOutput(logits.to(compute_dtype(logits)), attended.weights, ctc)
@@ -208,9 +227,23 @@ class G2p(nn.Module):
         """Where a search gives up: far more phones than any word of so many letters has (``www`` has 21)."""
         return 4 * grapheme_lengths + 12
 
-    def _encode(self, graphemes: Tensor, lengths: Tensor) -> Tensor:
-        embedded = self.dropout(self.graphemes(graphemes))
-        return self.encoder(embedded, lengths)  # type: ignore[no-any-return]
+    def _encode(self, graphemes: Tensor, lengths: Tensor, masks: "_Masks | None" = None) -> Tensor:
+        embedded = self.graphemes(graphemes)
+        if masks is None:
+            return self.encoder(embedded, lengths)  # type: ignore[no-any-return]
+        return self.encoder(masks.apply("graphemes", embedded), lengths, masks.of_encoder())  # type: ignore[no-any-return]
+
+    def _dropout_masks(self, seeds: Tensor | None, graphemes: Tensor) -> "_Masks":
+        config = self.config
+        dim, hidden_dim, memory_dim = config.embedding_dim, config.decoder_dim, self.encoder.output_dim
+        widths = {"graphemes": dim, "phones": dim, "query": hidden_dim, "decoder": hidden_dim, "readout": hidden_dim}
+        widths |= {f"encoder{index}": memory_dim for index in range(config.encoder_layers)}
+        if not self.training or config.dropout == 0:
+            return _Masks({})
+        # one draw for all, since drawing for each word by itself is what takes time
+        draws = UtteranceRandomness(seeds, len(graphemes), graphemes.device).uniform(sum(widths.values()))
+        scaled = ((draws >= config.dropout) / (1 - config.dropout)).unsqueeze(1)
+        return _Masks(dict(zip(widths, torch.split(scaled, list(widths.values()), 2), strict=True)))
 
     def _read_out(self, decoded: Tensor, contexts: Tensor) -> Tensor:
         return self.readout(torch.cat([decoded, contexts], 2)).tanh()  # type: ignore[no-any-return]

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from sonorant.functional import limit_dynamic_range
 from sonorant.lengths import Padded, check_lengths, sequence_mask
 from sonorant.nn import Tdnn, UtteranceCmvn
+from sonorant.nn.randomness import UtteranceRandomness
 
 __all__ = ["TdnnCtc", "TdnnCtcConfig"]
 
@@ -77,12 +78,19 @@ class TdnnCtc(nn.Module):
         frames = self.encoder.output_lengths(lengths + 2 * self._padding)
         return torch.where(lengths < self.min_frames, 0, frames)
 
-    def forward(self, features: Float[Tensor, "batch time features"], lengths: Int[Tensor, " batch"]) -> Padded:
+    def forward(
+        self,
+        features: Float[Tensor, "batch time features"],
+        lengths: Int[Tensor, " batch"],
+        seeds: Int[Tensor, " batch"] | None = None,
+    ) -> Padded:
         """Compute log probabilities.
 
         Args:
             features: ``(batch, time, num_features)``.
             lengths: ``(batch,)``, frames; at least :attr:`min_frames`.
+            seeds: int64 ``(batch,)``, of each utterance's disturbances in training, which are then the same in any
+                batch; None takes them from torch's global generator.
 
         Returns:
             ``Padded``: log probabilities ``(batch, frames, num_classes)``, 0 beyond :meth:`output_lengths`.
@@ -98,27 +106,36 @@ class TdnnCtc(nn.Module):
             min_length=self.min_frames,
         )
         features = limit_dynamic_range(features, lengths, self.config.dynamic_range)
-        stretch = None
         if self.training:
-            stretch = random_stretches(lengths, features.shape[1], self.config.statistics_fraction)
-        features = self.normalization(features, lengths, stretch)
-        features = nn.functional.pad(features, (0, 0, self._padding, self._padding))
-        if self.training:
-            features = features + self.config.channel_noise * torch.randn_like(features[:, :1])
-            features = features + self.config.noise * torch.randn_like(features)
+            features = self._disturbed(features, lengths, seeds)
+        else:
+            features = self._padded(self.normalization(features, lengths))
         logits, _ = self.encoder(features, lengths + 2 * self._padding)
         output_lengths = self.output_lengths(lengths)
         log_probs = logits.float().log_softmax(-1)
         mask = sequence_mask(output_lengths, log_probs.shape[1]).unsqueeze(2)
         return Padded(torch.where(mask, log_probs, 0.0), output_lengths)
 
+    def _padded(self, features: Tensor) -> Tensor:
+        return nn.functional.pad(features, (0, 0, self._padding, self._padding))
+
+    def _disturbed(self, features: Tensor, lengths: Tensor, seeds: Tensor | None) -> Tensor:
+        """Normalised and padded, with what training adds."""
+        randomness = UtteranceRandomness(seeds, len(features), features.device)
+        stretches = random_stretches(randomness, lengths, features.shape[1], self.config.statistics_fraction)
+        features = self._padded(self.normalization(features, lengths, stretches))
+        channel = randomness.normal(torch.ones_like(lengths), features[:, :1])
+        frames = randomness.normal(lengths + 2 * self._padding, features)
+        return features + self.config.channel_noise * channel + self.config.noise * frames
+
 
 def random_stretches(
-    lengths: Int[Tensor, " batch"], max_length: int, min_fraction: float
+    randomness: UtteranceRandomness, lengths: Int[Tensor, " batch"], max_length: int, min_fraction: float
 ) -> Bool[Tensor, "batch time"]:
     """A contiguous stretch of each sequence, of a random length and at a random place.
 
     Args:
+        randomness: says where, and how long.
         lengths: ``(batch,)``.
         max_length: the number of columns.
         min_fraction: the smallest share of a sequence; the share is uniform between it and 1.
@@ -127,7 +144,8 @@ def random_stretches(
         bool ``(batch, max_length)``, True inside the stretch; at least one position of each sequence that has any.
     """
     total = lengths.unsqueeze(1)
-    share, place = torch.rand(2, len(lengths), 1, device=lengths.device)
+    draws = randomness.uniform(2)
+    share, place = draws[:, :1], draws[:, 1:]
     size = (total * (min_fraction + (1 - min_fraction) * share)).ceil()
     start = (place * (total - size + 1)).floor()
     positions = torch.arange(max_length, device=lengths.device)

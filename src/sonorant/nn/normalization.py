@@ -1,5 +1,6 @@
 """Normalisation layers for padded batches."""
 
+import torch
 from torch import Tensor, nn
 
 from sonorant import functional
@@ -12,6 +13,15 @@ class MaskedBatchNorm1d(nn.BatchNorm1d):
 
     The arguments and the state dict are torch's. See :func:`sonorant.functional.masked_batch_norm`.
 
+    Args:
+        num_features: channels.
+        eps: added to the variance.
+        momentum: the weight of the new statistics in the running ones; None averages over all batches.
+        affine: learn a weight and a bias of each channel.
+        track_running_stats: keep running statistics for use after training.
+        synchronized: in training, the batches of all processes of ``torch.distributed`` make up one, as with
+            :class:`torch.nn.SyncBatchNorm`. Can be set later.
+
     Example:
         >>> import torch
         >>> from sonorant.nn import MaskedBatchNorm1d
@@ -19,6 +29,19 @@ class MaskedBatchNorm1d(nn.BatchNorm1d):
         >>> norm(torch.tensor([[[1.0, 3.0, 99.0]]]), torch.tensor([2]))
         tensor([[[-1.,  1.,  0.]]])
     """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        *,
+        synchronized: bool = False,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats)
+        self.synchronized = synchronized
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:  # type: ignore[override]
         """Normalise the valid frames.
@@ -50,7 +73,14 @@ class MaskedBatchNorm1d(nn.BatchNorm1d):
             training=self.training or self.running_mean is None,
             momentum=momentum or 0.0,
             eps=self.eps,
+            process_group=_all_processes() if self.synchronized and self.training else None,
         )
+
+
+def _all_processes() -> torch.distributed.ProcessGroup | None:
+    if not torch.distributed.is_available() or not torch.distributed.is_initialized():
+        return None
+    return torch.distributed.group.WORLD if torch.distributed.get_world_size() > 1 else None
 
 
 class UtteranceCmvn(nn.Module):

@@ -1,12 +1,14 @@
 """Recurrent layers for padded batches."""
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from sonorant.lengths import check_lengths
 
-__all__ = ["BiLstm", "SequenceDropout", "reverse_sequences"]
+__all__ = ["BiLstm", "reverse_sequences"]
 
 
 def reverse_sequences(
@@ -30,43 +32,6 @@ def reverse_sequences(
     return values.gather(1, order.unsqueeze(2).expand(values.shape))
 
 
-class SequenceDropout(nn.Module):
-    """Dropout with one mask for all steps of a sequence.
-
-    Besides being better for recurrent networks it is cheap: random numbers are what costs time on a CPU.
-
-    Args:
-        probability: of a feature to be 0 throughout a sequence.
-
-    References:
-        Gal and Ghahramani 2016, arXiv 1512.05287.
-
-    Example:
-        >>> import torch
-        >>> from sonorant.nn.recurrent import SequenceDropout
-        >>> kept = SequenceDropout(0.5)(torch.ones(1, 3, 8)) != 0
-        >>> bool((kept == kept[:, :1]).all())
-        True
-    """
-
-    def __init__(self, probability: float) -> None:
-        super().__init__()
-        if not 0 <= probability < 1:
-            raise ValueError(f"probability must lie in [0, 1); got {probability}")
-        self.probability = probability
-
-    def forward(self, values: Float[Tensor, "batch time features"]) -> Float[Tensor, "batch time features"]:
-        """Drop features of ``(batch, time, features)`` in training; nothing otherwise."""
-        if not self.training or self.probability == 0:
-            return values
-        mask = torch.rand_like(values[:, :1]) >= self.probability
-        return values * (mask.to(values.dtype) / (1 - self.probability))
-
-    def extra_repr(self) -> str:
-        """The hyperparameter, for ``print``."""
-        return f"probability={self.probability}"
-
-
 class BiLstm(nn.Module):
     """Bidirectional LSTM layers over padded batches, without packing.
 
@@ -77,7 +42,6 @@ class BiLstm(nn.Module):
         input_dim: features of the input.
         hidden_dim: of each direction.
         num_layers: at least 1.
-        dropout: between the layers and after the last one, see :class:`SequenceDropout`.
 
     References:
         Graves and Schmidhuber 2005, "Framewise phoneme classification with bidirectional LSTM".
@@ -89,24 +53,28 @@ class BiLstm(nn.Module):
         torch.Size([2, 5, 16])
     """
 
-    def __init__(self, input_dim: int, hidden_dim: int, num_layers: int = 1, dropout: float = 0.0) -> None:
+    def __init__(self, input_dim: int, hidden_dim: int, num_layers: int = 1) -> None:
         super().__init__()
         if num_layers < 1:
             raise ValueError(f"num_layers must be at least 1; got {num_layers}")
         dims = [input_dim] + [2 * hidden_dim] * (num_layers - 1)
         self.forwards = nn.ModuleList(nn.LSTM(dim, hidden_dim, batch_first=True) for dim in dims)
         self.backwards = nn.ModuleList(nn.LSTM(dim, hidden_dim, batch_first=True) for dim in dims)
-        self.dropout = SequenceDropout(dropout)
         self.output_dim = 2 * hidden_dim
 
     def forward(
-        self, values: Float[Tensor, "batch time features"], lengths: Int[Tensor, " batch"]
+        self,
+        values: Float[Tensor, "batch time features"],
+        lengths: Int[Tensor, " batch"],
+        masks: Sequence[Tensor] | None = None,
     ) -> Float[Tensor, "batch time hidden"]:
         """Run both directions.
 
         Args:
             values: ``(batch, time, input_dim)``.
             lengths: ``(batch,)``.
+            masks: what the output of each layer is multiplied with, as dropout does: one for each layer,
+                ``(batch, 1, 2 * hidden_dim)``; None multiplies with nothing.
 
         Returns:
             ``(batch, time, 2 * hidden_dim)``; beyond the lengths it holds nothing of use.
@@ -115,8 +83,10 @@ class BiLstm(nn.Module):
             ValueError: lengths that do not fit.
         """
         check_lengths(lengths, "lengths", batch_size=values.shape[0], max_length=values.shape[1])
-        for ahead, back in zip(self.forwards, self.backwards, strict=True):
+        for index, (ahead, back) in enumerate(zip(self.forwards, self.backwards, strict=True)):
             there = ahead(values)[0]
             and_back = reverse_sequences(back(reverse_sequences(values, lengths))[0], lengths)
-            values = self.dropout(torch.cat([there, and_back], 2))
+            values = torch.cat([there, and_back], 2)
+            if masks is not None:
+                values = values * masks[index].to(values.dtype)
         return values

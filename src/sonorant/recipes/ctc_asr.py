@@ -20,9 +20,10 @@ from sonorant.data.manifest import Corpus, Utterance
 from sonorant.data.splitting import hold_out
 from sonorant.decoding.arpa import uniform_unigram
 from sonorant.inference.recognizer import Recognizer
+from sonorant.inference.requirements import requirements
 from sonorant.models import TdnnCtc, TdnnCtcConfig
 from sonorant.progress import progress_bar
-from sonorant.recipes.ctc_training import CtcTrainingConfig, finish, fit_ctc, report, requirements
+from sonorant.recipes.ctc_training import CtcTrainingConfig, finish, fit_ctc, report
 from sonorant.text import Lexicon, Units, make_units
 from sonorant.text.units import UnitName
 
@@ -222,8 +223,8 @@ def _first_rate(utterances: Sequence[Utterance]) -> int:
 def _usable(
     config: Config, recognizer: Recognizer, corpus: Corpus, name: str, speeds: Sequence[float] = (1.0,)
 ) -> list[Utterance]:
-    limits = {"min_duration": config.data.min_duration, "max_duration": config.data.max_duration}
-    needed = requirements(recognizer, speeds, **limits)
+    data = config.data
+    needed = requirements(recognizer, speeds, min_duration=data.min_duration, max_duration=data.max_duration)
     with progress_bar(f"checking {name}", len(corpus.utterances)) as progress:
         faults = corpus.faults + check_corpus(corpus.utterances, needed, progress=progress)
     return without_faults(corpus.utterances, faults, skip_bad=config.data.skip_bad)

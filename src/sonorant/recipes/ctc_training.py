@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from sonorant.data.batching import BucketBatchSampler, StatefulLoader
-from sonorant.data.check import Requirements
 from sonorant.data.ctc import CtcDataset, collate_ctc
 from sonorant.data.feature_store import FeatureStore
 from sonorant.data.manifest import Utterance
@@ -22,7 +21,7 @@ from sonorant.tasks.optimization import OptimizerConfig
 from sonorant.tasks.silence_guide import SilenceGuideConfig
 from sonorant.tasks.training import TrainerConfig, fit
 
-__all__ = ["CtcTrainingConfig", "finish", "fit_ctc", "report", "requirements"]
+__all__ = ["CtcTrainingConfig", "finish", "fit_ctc", "report"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,25 +53,6 @@ class CtcTrainingConfig:
     def __post_init__(self) -> None:
         if not self.speeds or min(self.speeds) <= 0:
             raise ValueError(f"speeds must be positive, and at least one; got {list(self.speeds)}")
-
-
-def requirements(recognizer: Recognizer, speeds: Sequence[float] = (1.0,), **limits: float) -> Requirements:
-    """What a corpus must fulfil to be trained on at these speeds, or tested with.
-
-    Args:
-        recognizer: says what can be spelled, and how many frames there are.
-        speeds: of which the fastest leaves the fewest frames.
-        **limits: ``min_duration`` and ``max_duration``.
-    """
-    recordings = recognizer.frontend.recordings
-    return Requirements(
-        sample_rate=recognizer.fbank.config.sample_rate,
-        allow_resampling=recordings.resample,
-        mix_channels=recordings.mix_channels,
-        encode=lambda words: recognizer.target(words).tolist(),
-        num_frames=lambda samples, _: recognizer.num_frames(int(samples / max(speeds))),
-        **limits,
-    )
 
 
 def fit_ctc(

@@ -18,8 +18,10 @@ from sonorant.data.manifest import Utterance
 from sonorant.data.yesno import FACTS, LEXICON, SILENCE, load_yesno
 from sonorant.decoding.arpa import uniform_unigram
 from sonorant.inference.recognizer import Recognizer
+from sonorant.inference.requirements import requirements
 from sonorant.models import TdnnCtc
-from sonorant.recipes.ctc_training import CtcTrainingConfig, finish, fit_ctc, report, requirements
+from sonorant.recipes.ctc_training import CtcTrainingConfig, finish, fit_ctc, report
+from sonorant.tasks.training import TrainerConfig
 from sonorant.text import Lexicon, SymbolTable
 
 __all__ = ["Config", "fit_recognizer", "report", "test_set", "train"]
@@ -36,6 +38,7 @@ class Config(CtcTrainingConfig):
     batch_size: int = 4
     pool_batches: int = 2
     features: FbankConfig = field(default_factory=lambda: FbankConfig(sample_rate=8000, n_mels=23))
+    trainer: TrainerConfig = field(default_factory=lambda: TrainerConfig(num_threads=1))
 
 
 def train(config: Config, run: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from lightning.pytorch import LightningModule
 from torch import Tensor
+from torchmetrics import MeanMetric
 
 from sonorant.data.batching import StatefulLoader
 from sonorant.tasks.optimization import OptimizerConfig, one_cycle
@@ -36,6 +37,10 @@ class BatchTask(LightningModule):
     ) -> None:
         super().__init__()
         self.total_steps = total_steps
+        # Lightning's own mean over ranks divides the number of utterances as an integer; torchmetrics ignores the
+        # weights if NaN may pass
+        self.mean_loss = MeanMetric(nan_strategy="error")
+        self.mean_dev = MeanMetric(nan_strategy="error")
         self._optimizer = optimizer
         self._make_loader = make_loader
         self._make_dev_loader = make_dev_loader
@@ -59,20 +64,35 @@ class BatchTask(LightningModule):
         """AdamW with a one-cycle schedule over the whole run."""
         return one_cycle(self.parameters(), self._optimizer, self.total_steps)
 
-    def log_loss(self, loss: Tensor, name: str, ids: Sequence[str]) -> None:
-        """Log the loss of a training batch.
+    def log_loss(self, losses: Tensor, name: str, ids: Sequence[str], weights: Tensor | float = 1.0) -> None:
+        """Log the mean loss of an epoch over all utterances and ranks.
 
         Args:
-            loss: a scalar.
+            losses: ``(batch,)``.
             name: of the loss, for the message.
             ids: of the utterances, or the words.
+            weights: of the utterances in the mean, ``(batch,)``.
 
         Raises:
-            FloatingPointError: the loss is not finite (naming the step and the utterances).
+            FloatingPointError: a loss that is not finite (naming the step and the utterances).
         """
-        if not torch.isfinite(loss):
+        if not torch.isfinite(losses).all():
+            named = [f"{id} ({float(loss)})" for id, loss in zip(ids, losses, strict=True) if not loss.isfinite()]
             raise FloatingPointError(
-                f"step {self.trainer.global_step}: the {name} loss is {float(loss.detach())}; "
-                f"the batch holds {', '.join(ids)}"
+                f"step {self.trainer.global_step}: the {name} loss is not finite: {', '.join(named)}"
             )
-        self.log("loss", loss, on_step=False, on_epoch=True, batch_size=len(ids), sync_dist=True, prog_bar=True)
+        self.mean_loss.update(losses.detach(), weights)
+        self.log("loss", self.mean_loss, on_step=False, on_epoch=True, prog_bar=True)
+
+    def log_dev(self, name: str, values: Tensor, weights: Tensor | float = 1.0) -> None:
+        """Log the mean of a value over the dev set; arguments as for :meth:`log_loss`."""
+        self.mean_dev.update(values.detach(), weights)
+        self.log(name, self.mean_dev, on_step=False, on_epoch=True, prog_bar=True)
+
+    def mean_over_ranks(self, count: Tensor) -> Tensor:
+        """How many of something a rank has on average.
+
+        The mean over ranks of sums that are divided by it is the mean over all, however many of them each rank has.
+        """
+        mean: Tensor = self.trainer.strategy.reduce(count, reduce_op="mean")
+        return mean

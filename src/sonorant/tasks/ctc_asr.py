@@ -39,27 +39,28 @@ class CtcAsr(BatchTask):
     ) -> None:
         super().__init__(optimizer, make_loader, total_steps=total_steps, make_dev_loader=make_dev_loader)
         self.model = model
-        self.loss = CtcLoss(blank, reduction="batchmean")
+        self.loss = CtcLoss(blank, reduction="none")
         self._silence = silence
         self._silence_guide = silence_guide or SilenceGuideConfig()
 
     def validation_step(self, batch: CtcBatch, batch_index: int) -> None:
         """Log the CTC loss of a batch of the dev set, in nats an utterance."""
-        _, loss = self._ctc(batch)
-        self.log("dev_loss", loss, on_epoch=True, batch_size=len(batch.ids), sync_dist=True, prog_bar=True)
+        _, losses = self._ctc(batch)
+        self.log_dev("dev_loss", losses)
 
     def training_step(self, batch: CtcBatch, batch_index: int) -> Tensor:
-        """The CTC loss of a batch, in nats an utterance, and in the beginning the guide of the silence symbol.
+        """The CTC loss, in nats an utterance of the global batch, and in the beginning the guide of the silence symbol.
 
         Raises:
             FloatingPointError: the loss is not finite (naming the step and the utterances).
         """
-        log_probs, loss = self._ctc(batch)
-        self.log_loss(loss, "CTC", batch.ids)
-        return loss + self._guide(log_probs, batch)
+        log_probs, losses = self._ctc(batch)
+        self.log_loss(losses, "CTC", batch.ids)
+        utterances_per_rank = self.mean_over_ranks(losses.new_tensor(len(losses)))
+        return (losses + self._guide(log_probs, batch)).sum() / utterances_per_rank
 
     def _ctc(self, batch: CtcBatch) -> tuple[Padded, Tensor]:
-        log_probs: Padded = self.model(batch.features, batch.feature_lengths)
+        log_probs: Padded = self.model(batch.features, batch.feature_lengths, batch.seeds)
         return log_probs, self.loss(log_probs.values, batch.targets, log_probs.lengths, batch.target_lengths)
 
     def _guide(self, log_probs: Padded, batch: CtcBatch) -> Tensor | float:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from sonorant.data.g2p import G2pBatch
@@ -73,46 +74,51 @@ class G2pTask(BatchTask):
     ) -> None:
         super().__init__(optimizer, make_loader, total_steps=total_steps, make_dev_loader=make_dev_loader)
         self.model = model
-        self.cross_entropy = LabelSmoothingLoss(loss.smoothing, _IGNORED)
+        self.cross_entropy = LabelSmoothingLoss(loss.smoothing, _IGNORED, reduction="none")
         self._loss = loss
 
     def training_step(self, batch: G2pBatch, batch_index: int) -> Tensor:
-        """The label smoothing loss a phone, and what helps: the guide, and CTC.
+        """The label smoothing loss, a phone of the global batch, and what helps: the guide, and CTC.
 
         Raises:
             FloatingPointError: the loss is not finite (naming the step and the words).
         """
-        output: G2pOutput = self.model(batch.graphemes, batch.grapheme_lengths, batch.phones, batch.phone_lengths)
+        phones_per_rank = self.mean_over_ranks(batch.phone_lengths.sum().float())
+        if not batch.words:  # a rank without a part in the batch takes part in the step
+            return torch.stack([0.0 * parameter.sum() for parameter in self.model.parameters()]).sum()
+        output: G2pOutput = self.model(
+            batch.graphemes, batch.grapheme_lengths, batch.phones, batch.phone_lengths, batch.seeds
+        )
         valid = sequence_mask(batch.phone_lengths, batch.phones.shape[1])
-        loss: Tensor = self.cross_entropy(output.logits, batch.phones.masked_fill(~valid, _IGNORED))
-        self.log_loss(loss, "label smoothing", batch.words)
-        return loss + self._guide(output, batch) + self._ctc(output, batch)
+        losses: Tensor = self.cross_entropy(output.logits, batch.phones.masked_fill(~valid, _IGNORED)).sum(1)
+        self.log_loss(losses / batch.phone_lengths, "label smoothing", batch.words, batch.phone_lengths)
+        return (losses.sum() + self._guide(output, batch) + self._ctc(output, batch)) / phones_per_rank
 
     def _guide(self, output: G2pOutput, batch: G2pBatch) -> Tensor | float:
         weight = self._loss.guide_weight_at(self.trainer.global_step, self.total_steps)
         if weight == 0:
             return 0.0
         lengths = batch.phone_lengths, batch.grapheme_lengths
-        sigma = self._loss.guide_sigma
-        return weight * guided_attention_loss(output.attention, *lengths, sigma, reduction="query_mean")
+        return weight * guided_attention_loss(output.attention, *lengths, self._loss.guide_sigma, reduction="sum")
 
     def _ctc(self, output: G2pOutput, batch: G2pBatch) -> Tensor | float:
         if output.ctc is None or self._loss.ctc_weight == 0:
             return 0.0
-        log_probs, frames = output.ctc
         labels = batch.phone_lengths - 1
-        total = ctc_loss(log_probs, batch.phones, frames, labels, blank=MARK, reduction="sum")
-        return self._loss.ctc_weight * total / batch.phone_lengths.sum()
+        total = ctc_loss(output.ctc.values, batch.phones, output.ctc.lengths, labels, blank=MARK, reduction="sum")
+        return self._loss.ctc_weight * total
 
     def validation_step(self, batch: G2pBatch, batch_index: int) -> None:
         """Log the phone error rate against each word's nearest pronunciation."""
+        if not batch.words:
+            return
         state, memory = self.model.start(batch.graphemes, batch.grapheme_lengths)
         cap = self.model.max_phones(batch.grapheme_lengths)
         with _without_warnings():
             best = beam_search(self.model.step, state, memory, sos=MARK, eos=MARK, max_length=cap, beam_size=1)
         hypotheses = [hypothesis.tokens for (hypothesis,) in best.hypotheses()]
         phones = pronunciation_error_rate(batch.pronunciations, hypotheses, replications=0).phones
-        self.log("dev_per", phones.rate, on_epoch=True, batch_size=phones.words, sync_dist=True, prog_bar=True)
+        self.log_dev("dev_per", batch.grapheme_lengths.new_tensor(phones.rate, dtype=torch.float64), phones.words)
 
 
 @contextmanager

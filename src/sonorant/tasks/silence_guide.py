@@ -55,8 +55,8 @@ def silence_guide_loss(
     model: TdnnCtc,
     silence: int,
     config: SilenceGuideConfig,
-) -> Tensor:
-    """Cross entropy of silence in quiet and of its absence in loud frames, summed, and averaged over utterances.
+) -> Float[Tensor, " batch"]:
+    """Cross entropy of silence in quiet and of its absence in loud frames, summed over the frames of an utterance.
 
     Args:
         log_probs: the model's output.
@@ -74,7 +74,7 @@ def silence_guide_loss(
     is_speech = torch.log1p(-is_silence.exp().clamp(max=1 - _SMALLEST))
     likelihood = torch.where(valid & (levels < config.quiet), is_silence, 0.0)
     likelihood = likelihood + torch.where(valid & (levels > config.loud), is_speech, 0.0)
-    return -likelihood.sum(1).mean()
+    return -likelihood.sum(1)
 
 
 def relative_levels(

@@ -4,6 +4,8 @@ import logging
 import sys
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +13,10 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer, seed_everything
 from lightning.pytorch.callbacks import RichProgressBar
 from lightning.pytorch.loggers import TensorBoardLogger
+from lightning.pytorch.plugins import LayerSync
+from torch import nn
 
+from sonorant.nn import MaskedBatchNorm1d
 from sonorant.tasks.checkpointing import DurableCheckpointIO, RandomState, latest_checkpoint, periodic_checkpoint
 from sonorant.tasks.optimization import TailAveraging
 
@@ -31,6 +36,9 @@ class TrainerConfig:
         num_nodes: machines.
         precision: "32-true", "bf16-mixed", "16-mixed", ...; "auto" is "bf16-mixed" on a CPU that multiplies bfloat16
             matrices in hardware (AMX), else "32-true".
+        num_threads: of torch in each process, on the CPU; by default as many as torch chooses. More than one slow a
+            small network down, greatly where other programs want the cores too, and what is learned depends on them in
+            the last digits.
         gradient_clip: the largest norm of the gradient.
         checkpoint_every: steps between checkpoints.
     """
@@ -40,8 +48,13 @@ class TrainerConfig:
     devices: int = 1
     num_nodes: int = 1
     precision: str = "32-true"
+    num_threads: int | None = None
     gradient_clip: float = 5.0
     checkpoint_every: int = 50
+
+    def __post_init__(self) -> None:
+        if self.num_threads is not None and self.num_threads < 1:
+            raise ValueError(f"num_threads must be at least 1; got {self.num_threads}")
 
 
 class PlainProgress(Callback):
@@ -63,6 +76,24 @@ class PlainProgress(Callback):
             seconds = time.monotonic() - self._started
             epoch = f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}"
             print(f"{epoch}  loss {loss:.3f}{dev}  {seconds:.1f} s", flush=True)
+
+
+class SynchronizedBatchNorm(LayerSync):
+    """Lets the batches of all ranks be one for batch normalisation, as they are for the loss."""
+
+    def apply(self, model: nn.Module) -> nn.Module:
+        """Before training."""
+        return self._set(model, synchronized=True)
+
+    def revert(self, model: nn.Module) -> nn.Module:
+        """After training."""
+        return self._set(model, synchronized=False)
+
+    def _set(self, model: nn.Module, *, synchronized: bool) -> nn.Module:
+        for layer in model.modules():
+            if isinstance(layer, MaskedBatchNorm1d):
+                layer.synchronized = synchronized
+        return model
 
 
 def fit(
@@ -104,7 +135,7 @@ def fit(
             RichProgressBar() if on_terminal else PlainProgress(),
             periodic_checkpoint(checkpoints, config.checkpoint_every),
         ],
-        plugins=[DurableCheckpointIO()],
+        plugins=[DurableCheckpointIO(), SynchronizedBatchNorm()],
         logger=TensorBoardLogger(run, name="", version="logs"),
         log_every_n_steps=10,
         enable_progress_bar=on_terminal,
@@ -113,7 +144,8 @@ def fit(
         use_distributed_sampler=False,  # the sampler knows the ranks
     )
     task.train()  # Lightning keeps whichever mode it finds
-    trainer.fit(task, ckpt_path=latest_checkpoint(checkpoints), weights_only=True)
+    with _threads(config.num_threads):
+        trainer.fit(task, ckpt_path=latest_checkpoint(checkpoints), weights_only=True)
     return trainer
 
 
@@ -123,6 +155,16 @@ def _precision(config: TrainerConfig) -> str:
     on_cpu = config.accelerator == "cpu" or (config.accelerator == "auto" and not torch.accelerator.is_available())
     capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     return "bf16-mixed" if on_cpu and capabilities.get("amx_bf16") else "32-true"
+
+
+@contextmanager
+def _threads(number: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _quiet_lightning() -> None:
