@@ -67,6 +67,14 @@ def test_what_is_printed(dictionaries: list[str], tmp_path: Path, capsys: Captur
 FILES = [("model", "model"), ("picture", "attention.png"), ("metrics", "metrics.json")]
 
 
+def test_a_small_dictionary_is_gone_through_more_often(
+    dictionaries: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    options = ["--trainer.max_epochs=1", "--min_examples=801"]
+    assert train(tmp_path / "run", *dictionaries, *SHORT, *options) == 0
+    assert "epoch 3/3" in capsys.readouterr().out
+
+
 def test_without_dev_and_test_a_part_of_the_words_is_held_out(
     dictionaries: list[str], tmp_path: Path, capsys: Capture
 ) -> None:

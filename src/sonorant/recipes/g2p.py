@@ -3,9 +3,10 @@ dictionary of yours it learns English from CMUdict.
 """
 
 import json
+import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -41,16 +42,20 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "model.encoder_dim": 128,
             "model.encoder_layers": 1,
             "model.decoder_dim": 128,
-            "trainer.max_epochs": 2,
+            "model.dropout": 0.1,
+            "batch_size": 128,
+            "optimizer.learning_rate": 8e-3,
+            "trainer.max_epochs": 1,
         },
         "full": {},
         "small": {
             "ensemble": 5,
             "batch_size": 64,
+            "min_examples": 80_000,
             "model.encoder_dim": 128,
             "model.decoder_dim": 128,
-            "model.dropout": 0.4,
-            "trainer.max_epochs": 60,
+            "model.dropout": 0.3,
+            "trainer.max_epochs": 20,
         },
     }
 )
@@ -88,6 +93,8 @@ class Config:
         data: the dictionaries.
         ensemble: models that are trained one after the other, and answer together.
         batch_size: words of a batch, over all devices.
+        min_examples: pronunciations that each model sees, counting every time: a small dictionary is gone through more
+            often than ``trainer.max_epochs`` for it.
         pool_batches: batches that are sorted by length together; 1 shuffles freely.
         num_workers: processes that prepare batches; with 0 training does it itself.
         model: the network.
@@ -101,6 +108,7 @@ class Config:
     data: DataConfig = field(default_factory=DataConfig)
     ensemble: int = 1
     batch_size: int = 256
+    min_examples: int = 0
     pool_batches: int = 40
     num_workers: int = 0
     model: G2pConfig = field(default_factory=G2pConfig)
@@ -108,7 +116,7 @@ class Config:
     search: SearchConfig = field(default_factory=SearchConfig)
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=4e-3))
     trainer: TrainerConfig = field(
-        default_factory=lambda: TrainerConfig(max_epochs=40, precision="auto", gradient_clip=1.0, checkpoint_every=500)
+        default_factory=lambda: TrainerConfig(max_epochs=45, precision="auto", gradient_clip=1.0, checkpoint_every=500)
     )
 
     def __post_init__(self) -> None:
@@ -225,7 +233,10 @@ def _fit_member(
     if finished.is_file():
         model.load_state_dict(load_file(finished))
         return True
-    total_steps = len(make_loader(examples, 0, 1)) * config.trainer.max_epochs
+    trainer_config = replace(
+        config.trainer, max_epochs=max(config.trainer.max_epochs, math.ceil(config.min_examples / len(examples)))
+    )
+    total_steps = len(make_loader(examples, 0, 1)) * trainer_config.max_epochs
     task = G2pTask(
         model,
         config.optimizer,
@@ -236,7 +247,7 @@ def _fit_member(
         make_dev_loader=lambda rank, num_ranks: make_loader(dev_examples, rank, num_ranks),
     )
     averaged_from = config.optimizer.first_averaged_step(total_steps)
-    trainer = fit(task, config.trainer, folder, seed=seed, averaged_from=averaged_from, select_by="dev_per")
+    trainer = fit(task, trainer_config, folder, seed=seed, averaged_from=averaged_from, select_by="dev_per")
     model.cpu().eval()
     if trainer.is_global_zero and config.ensemble > 1:
         with written_durably(finished) as file:
