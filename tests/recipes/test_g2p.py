@@ -175,6 +175,14 @@ def test_phones_that_are_used_once_are_listed(dictionaries: list[str], tmp_path:
     assert rare == [{"phone": "Q", "times": 1, "word": "kk"}]
 
 
+def test_a_word_of_500_letters_can_be_trained_on(dictionaries: list[str], tmp_path: Path) -> None:
+    table = Path(dictionaries[0].partition("=")[2])
+    (tmp_path / "train.tsv").write_text(f"{table.read_text()}{'ab' * 250}\t{'AA B ' * 250}\n")
+    options = [f"--data.train={tmp_path / 'train.tsv'}", *dictionaries[1:], *SHORT, "--trainer.max_epochs=1"]
+    assert train(tmp_path / "run", *options) == 0
+    assert "ab" * 250 in sonorant.load(tmp_path / "run").train_words
+
+
 def test_unknown_symbols_of_a_dev_set_are_counted_and_not_in_the_way(
     dictionaries: list[str], tmp_path: Path, capsys: Capture
 ) -> None:
