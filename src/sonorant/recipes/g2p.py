@@ -43,7 +43,6 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "model.encoder_layers": 1,
             "model.decoder_dim": 128,
             "model.dropout": 0.1,
-            "batch_size": 128,
             "optimizer.learning_rate": 8e-3,
             "trainer.max_epochs": 1,
         },
@@ -52,9 +51,10 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "ensemble": 5,
             "batch_size": 64,
             "min_examples": 80_000,
+            "optimizer.learning_rate": 4e-3,
             "model.encoder_dim": 128,
             "model.decoder_dim": 128,
-            "model.dropout": 0.3,
+            "model.dropout": 0.25,
             "trainer.max_epochs": 20,
         },
     }
@@ -107,14 +107,14 @@ class Config:
     seed: int = 0
     data: DataConfig = field(default_factory=DataConfig)
     ensemble: int = 1
-    batch_size: int = 256
+    batch_size: int = 128
     min_examples: int = 0
     pool_batches: int = 40
     num_workers: int = 0
     model: G2pConfig = field(default_factory=G2pConfig)
     loss: G2pLossConfig = field(default_factory=G2pLossConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
-    optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=4e-3))
+    optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=3e-3))
     trainer: TrainerConfig = field(
         default_factory=lambda: TrainerConfig(max_epochs=45, precision="auto", gradient_clip=1.0, checkpoint_every=500)
     )
