@@ -20,7 +20,7 @@ def test_gives_log_probabilities_and_zeros_in_padding(model: TdnnCtc) -> None:
     assert not log_probs[1, 40:].any()
 
 
-def test_level_and_channel_of_a_recording_do_not_matter(model: TdnnCtc) -> None:
+def test_the_level_of_a_recording_does_not_matter(model: TdnnCtc) -> None:
     features, lengths = torch.randn(1, 60, 5), torch.tensor([60])
     louder = model(features + 3.0, lengths).values
     torch.testing.assert_close(louder, model(features, lengths).values, atol=1e-4, rtol=0)
