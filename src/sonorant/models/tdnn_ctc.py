@@ -106,7 +106,9 @@ class TdnnCtc(nn.Module):
             features = features + self._disturbance(features, padded_lengths, seeds)
         logits, _ = self.encoder(features / _DEVIATION, padded_lengths)
         output_lengths = self.output_lengths(lengths)
-        log_probs = logits.float().log_softmax(-1)
+        # near 0 a log probability keeps its digits only in float64; the loss of a sure model is the sum of such
+        exact = logits.float() if self.training else logits.double()
+        log_probs = exact.log_softmax(-1).float()
         mask = sequence_mask(output_lengths, log_probs.shape[1]).unsqueeze(2)
         return Padded(torch.where(mask, log_probs, 0.0), output_lengths)
 
