@@ -8,9 +8,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet $(PIP_AR
 
 .PHONY: demo test test-slow benchmarks lint types contracts docs core check clean
 
-demo: $(VENV)/.train  ## train the yesno recognizer and show what it can do
+demo: $(VENV)/.train  ## learn to pronounce English words in a minute, and show what it can do
 	rm -rf runs/demo
-	$(BIN)/sonorant train yesno --output runs/demo
+	$(BIN)/sonorant train g2p --preset quick --output runs/demo
 
 test: $(VENV)/.dev  ## the test suite without the slow tests
 	$(BIN)/python -m pytest -m "not slow"

@@ -15,9 +15,10 @@ from sonorant.data.features import FbankConfig
 from sonorant.data.fsdd import FsddCorpus, load_fsdd
 from sonorant.data.yesno import YesnoCorpus, load_yesno
 from sonorant.decoding.arpa import uniform_unigram
-from sonorant.inference import Recognizer
-from sonorant.models import TdnnCtc, TdnnCtcConfig
+from sonorant.inference import Pronouncer, Recognizer
+from sonorant.models import G2p, G2pConfig, TdnnCtc, TdnnCtcConfig
 from sonorant.text import Lexicon, SymbolTable
+from tests.dictionaries import made_up_words, write_dictionary
 
 
 def need_corpus(name: str, remedy: str) -> None:
@@ -48,6 +49,44 @@ def trained_run(yesno: YesnoCorpus, tmp_path_factory: pytest.TempPathFactory) ->
     options = ["--speeds=[1.0]", "--trainer.max_epochs=20", "--model.hidden_channels=16"]
     assert main(["train", "yesno", "--output", str(run), *options]) == 0
     return run
+
+
+TINY_G2P = [
+    *(f"--model.{name}=16" for name in ("embedding_dim", "attention_dim")),
+    *(f"--model.{name}=24" for name in ("encoder_dim", "decoder_dim")),
+    "--model.encoder_layers=1",
+    "--model.dropout=0",
+    "--model.ctc_frames=2",
+    "--batch_size=16",
+    "--optimizer.learning_rate=0.02",
+    "--trainer.precision=32-true",
+]
+
+
+@pytest.fixture(scope="session")
+def dictionaries(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The arguments of the g2p recipe for a made-up language of 500 words."""
+    folder, words = tmp_path_factory.mktemp("dictionaries"), made_up_words(500)
+    parts = {"train": words[:400], "dev": words[400:450], "test": words[450:]}
+    return [f"--data.{name}={write_dictionary(folder / f'{name}.tsv', part)}" for name, part in parts.items()]
+
+
+@pytest.fixture(scope="session")
+def g2p_run(dictionaries: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pronouncer of the made-up language that makes few errors: the run directory of some seconds of training."""
+    run = tmp_path_factory.mktemp("g2p") / "run"
+    assert main(["train", "g2p", "--output", str(run), *dictionaries, *TINY_G2P, "--trainer.max_epochs=8"]) == 0
+    return run
+
+
+@pytest.fixture
+def pronouncer() -> Pronouncer:
+    """Two untrained models: enough to test everything but accuracy."""
+    torch.manual_seed(0)
+    graphemes, phones = SymbolTable("abc'é"), SymbolTable(["AA", "B", "K"])
+    config = G2pConfig(embedding_dim=4, encoder_dim=6, encoder_layers=1, decoder_dim=6, attention_dim=4, ctc_frames=2)
+    models = [G2p(config, len(graphemes), len(phones)) for _ in range(2)]
+    return Pronouncer(models, graphemes, phones, train_words=["ab", "ba"], recipe="g2p")
 
 
 @pytest.fixture

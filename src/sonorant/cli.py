@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sonorant import __version__
+from sonorant.cli_pronounce import add_pronounce
 from sonorant.recipes import RECIPES, load_recipe
 
 if TYPE_CHECKING:
@@ -68,7 +69,9 @@ def _parser() -> argparse.ArgumentParser:
 
     evaluate = verbs.add_parser("evaluate", help="count a model's errors")
     evaluate.add_argument("model", type=Path, metavar="DIR", help="a run directory or a model folder")
-    evaluate.add_argument("--data", type=Path, metavar="TABLE", help="a corpus (default: the recipe's test set)")
+    evaluate.add_argument(
+        "--data", type=Path, metavar="TABLE", help="a corpus, or a dictionary (default: the recipe's test set)"
+    )
     evaluate.add_argument("--skip-bad", action="store_true", help="leave faulty recordings out, and name them")
     evaluate.add_argument("--batch-size", type=int, default=16, metavar="N", help="recordings at once (default: 16)")
     evaluate.add_argument("--json", action="store_true", help="print JSON")
@@ -83,6 +86,8 @@ def _parser() -> argparse.ArgumentParser:
     transcribe.add_argument("--language-model", type=Path, metavar="ARPA", help="instead of the model's own")
     transcribe.add_argument("--lexicon", type=Path, metavar="FILE", help="other words, of the model's symbols")
     transcribe.set_defaults(run=_transcribe)
+
+    add_pronounce(verbs.add_parser("pronounce", help="pronounce words: word<TAB>phones<TAB>log probability lines"))
 
     data = verbs.add_parser("data", help="make corpora and look after them").add_subparsers(
         dest="data_verb", required=True, metavar="VERB"
@@ -154,37 +159,41 @@ def _train(options: argparse.Namespace, rest: list[str]) -> int:
     config, run = prepare_run(recipe, options.recipe, rest + ["--help"] * options.help)
     metrics = recipe.train(config, run)
     if metrics:
-        _print_rates(metrics["test"])
-        print(f"trained in {metrics['train_seconds']:.1f} s")
-        print(f"model    {run / 'model'}\npicture  {run / 'posteriors.png'}\nmetrics  {run / 'metrics.json'}")
+        print(recipe.report(metrics, run))
     return 0
 
 
 def _evaluate(options: argparse.Namespace, rest: list[str]) -> int:
-    from sonorant.data.corpus import scan_corpus
-    from sonorant.inference import load
-    from sonorant.inference.evaluation import evaluate, usable
+    from sonorant.inference import Pronouncer, load
 
-    recognizer = load(options.model)
-    if options.data is None and recognizer.recipe is None:
+    model = load(options.model)
+    if options.data is None and model.recipe is None:
         raise ValueError(f"{options.model}: the model names no recipe whose test set could be used; give --data TABLE")
-    if options.data is not None:
-        utterances = usable(recognizer, scan_corpus(options.data), skip_bad=options.skip_bad)
-    else:
-        utterances = load_recipe(str(recognizer.recipe)).test_set()
-    rates = evaluate(recognizer, utterances, batch_size=options.batch_size).summary()
-    if options.json:
-        print(json.dumps(rates, indent=2))
-    else:
-        _print_rates(rates)
+    data = load_recipe(str(model.recipe)).test_set() if options.data is None else None
+    if isinstance(model, Pronouncer):
+        from sonorant.data.pronunciations import read_pronunciations
+        from sonorant.inference.pronunciation_evaluation import evaluate_pronunciations, summary_text
+
+        lexicon = data or read_pronunciations(options.data)
+        summary = evaluate_pronunciations(model, lexicon, batch_size=options.batch_size).summary()
+        print(json.dumps(summary, indent=2, ensure_ascii=False) if options.json else summary_text(summary))
+        return 0
+    from sonorant.data.corpus import scan_corpus
+    from sonorant.inference.evaluation import evaluate, rates_table, usable
+
+    utterances = data or usable(model, scan_corpus(options.data), skip_bad=options.skip_bad)
+    rates = evaluate(model, utterances, batch_size=options.batch_size).summary()
+    print(json.dumps(rates, indent=2) if options.json else rates_table(rates))
     return 0
 
 
 def _transcribe(options: argparse.Namespace, rest: list[str]) -> int:
-    from sonorant.inference import load
+    from sonorant.inference import Recognizer, load
     from sonorant.inference.transcript import TextGridNames
 
     recognizer = load(options.model)
+    if not isinstance(recognizer, Recognizer):
+        raise ValueError(f"{options.model}: a model of kind {recognizer.KIND!r}, which does not transcribe recordings")
     if options.language_model is not None or options.lexicon is not None:
         recognizer = recognizer.with_language(lexicon=options.lexicon, language_model=options.language_model)
     grids = None
@@ -316,16 +325,6 @@ def _print_faults(faults: Sequence["Fault"], num_utterances: int) -> None:
     print(f"utterances: {num_utterances}, errors: {errors}, warnings: {len(faults) - errors}")
     for (is_error, kind), number in sorted(counts.items(), reverse=True):
         print(f"  {'error' if is_error else 'warning':7} {kind:24} {number:7}")
-
-
-def _print_rates(rates: dict[str, dict[str, Any]]) -> None:
-    print(f"{'decoder':8} {'WER':>7}  {'95 % interval':17} {'errors':>6} {'words':>6} {'ins':>4} {'del':>4} {'sub':>4}")
-    for decoder, rate in rates.items():
-        low, high = rate["wer_interval"] or (float("nan"), float("nan"))
-        print(
-            f"{decoder:8} {rate['wer']:7.2%}  {f'{low:.2%} to {high:.2%}':17} {rate['errors']:6} {rate['words']:6} "
-            f"{rate['insertions']:4} {rate['deletions']:4} {rate['substitutions']:4}"
-        )
 
 
 if __name__ == "__main__":

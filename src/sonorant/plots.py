@@ -52,6 +52,7 @@ def plot_attention(
     path: Path,
     lengths: tuple[int, int] | None = None,
     tokens: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
 ) -> None:
     """Draw the attention of one utterance, output frames from left to right and input tokens from bottom to top.
 
@@ -62,11 +63,12 @@ def plot_attention(
         path: the PNG file.
         lengths: the utterance's frames and tokens; None: the whole matrix is valid.
         tokens: a label for each valid token; None: tokens are numbered.
+        outputs: a label for each valid frame; None: frames are numbered.
 
     Raises:
         ValueError: matrices of other or different shapes, lengths beyond them, another number of labels.
     """
-    num_queries, num_keys = _attention_sizes(attention, hard, lengths, tokens)
+    num_queries, num_keys = _attention_sizes(attention, hard, lengths, tokens, outputs)
     figure = Figure(figsize=(12, min(max(2.5 + 0.18 * num_keys, 4), 16)), layout="constrained")
     axes = figure.subplots()
     weights = attention[:num_queries, :num_keys].detach().float().cpu().numpy()
@@ -77,12 +79,18 @@ def plot_attention(
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     if tokens is not None:
         axes.set_yticks(range(num_keys), tokens, fontsize=min(10, 600 / num_keys))
-    axes.set(xlabel="output frame", ylabel="input token")
+    axes.set(xlabel="output frame" if outputs is None else "output", ylabel="input token")
+    if outputs is not None:
+        axes.set_xticks(range(num_queries), outputs, fontsize=min(10, 900 / num_queries))
     figure.savefig(path, dpi=120)
 
 
 def _attention_sizes(
-    attention: Tensor, hard: Tensor | None, lengths: tuple[int, int] | None, tokens: Sequence[str] | None
+    attention: Tensor,
+    hard: Tensor | None,
+    lengths: tuple[int, int] | None,
+    tokens: Sequence[str] | None,
+    outputs: Sequence[str] | None,
 ) -> tuple[int, int]:
     if attention.dim() != 2 or (hard is not None and hard.shape != attention.shape):
         shapes = f"{tuple(attention.shape)} and {None if hard is None else tuple(hard.shape)}"
@@ -92,6 +100,8 @@ def _attention_sizes(
         raise ValueError(f"lengths are ({num_queries}, {num_keys}) for attention of {tuple(attention.shape)}")
     if tokens is not None and len(tokens) != num_keys:
         raise ValueError(f"tokens has {len(tokens)} labels for {num_keys} tokens")
+    if outputs is not None and len(outputs) != num_queries:
+        raise ValueError(f"outputs has {len(outputs)} labels for {num_queries} output frames")
     return int(num_queries), int(num_keys)
 
 

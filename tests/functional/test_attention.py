@@ -37,6 +37,23 @@ def test_per_query_the_loss_does_not_shrink_with_the_text(size: int) -> None:
     assert guided_attention_loss(attention, lengths(size), lengths(size)) < 0.6 / size
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_large_and_small_grids_give_the_same(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    attention = torch.rand(3, 9, 7, dtype=torch.float64).to(dtype)
+    attention[1, 4:] = torch.nan
+    attention[2, :, 3:] = torch.inf
+    sizes = lengths(9, 4, 1), lengths(7, 7, 3)
+    results = []
+    for largest in (0, 63):
+        monkeypatch.setattr("sonorant.functional.attention._SMALL_GRID", largest)
+        leaf = attention.clone().requires_grad_()
+        loss = guided_attention_loss(leaf, *sizes)
+        loss.backward()
+        assert leaf.grad is not None
+        results.append((loss.detach(), leaf.grad))
+    torch.testing.assert_close(*results)
+
+
 def test_reductions_are_the_same_total_over_different_counts() -> None:
     rng = Rng(0)
     attention, queries, keys = rng.rand(2, 7, 5), lengths(7, 3), lengths(4, 5)

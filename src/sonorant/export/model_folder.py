@@ -23,6 +23,7 @@ FORMAT_VERSION = 1
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 CARD, METRICS, TRAINING = "README.md", "metrics.json", "training.yaml"
 _FILES = {CONFIG, WEIGHTS, CARD, METRICS, TRAINING, "tokens.txt", "lexicon.txt", "lm.arpa"}
+_FILES |= {"graphemes.txt", "train_words.txt.gz"}
 
 
 class ModelFolderError(ValueError):
@@ -38,7 +39,7 @@ class ModelFolder(NamedTuple):
 
 
 def write_model_folder(
-    path: Path, kind: str, config: Mapping[str, Any], weights: Mapping[str, Tensor], texts: Mapping[str, str]
+    path: Path, kind: str, config: Mapping[str, Any], weights: Mapping[str, Tensor], files: Mapping[str, str | bytes]
 ) -> None:
     """Write a model folder; it replaces one that is there only when all of it is on disk.
 
@@ -47,7 +48,7 @@ def write_model_folder(
         kind: what the model does, which decides the class that :func:`sonorant.load` returns.
         config: plain data, as JSON takes it.
         weights: a state dict.
-        texts: further files, content by name.
+        files: further files, content by name.
     """
     from safetensors.torch import save_file
 
@@ -61,8 +62,8 @@ def write_model_folder(
         json.dumps({**header, **config}, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
     )
     save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, scratch / WEIGHTS)
-    for name, text in texts.items():
-        (scratch / name).write_text(text, encoding="utf-8")
+    for name, content in files.items():
+        (scratch / name).write_bytes(content.encode() if isinstance(content, str) else content)
     for file in scratch.iterdir():
         sync(file)
     old = path.with_name(path.name + ".old")

@@ -3,10 +3,10 @@
 import logging
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float
@@ -19,12 +19,12 @@ from sonorant.models import TdnnCtc
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["PADDING_VALUE", "OnnxTdnnCtc", "export_onnx"]
+__all__ = ["OPSET", "PADDING_VALUE", "OnnxTdnnCtc", "export_onnx", "write_onnx"]
 
 PADDING_VALUE = math.log(1e-10)  # what sherpa-onnx fills the shorter utterances of a batch with
 _LOUDEST_PADDING = -20.0  # Kaldi's filterbanks floor energies at 2 ** -23, so no frame of a recording is below -15.95
 _IMPOSSIBLE = -100.0  # a log probability: exp(-100) is 0 in float32
-_OPSET = 18  # onnxruntime 1.14 and newer
+OPSET = 18  # onnxruntime 1.14 and newer
 
 
 class OnnxTdnnCtc(nn.Module):
@@ -88,38 +88,65 @@ def export_onnx(model: TdnnCtc, path: Path, metadata: Mapping[str, object], *, b
     Raises:
         ValueError: the path is a folder.
     """
+    shortest = model.min_frames
+    write_onnx(
+        OnnxTdnnCtc(model, blank).eval(),
+        (torch.zeros(2, 2 * shortest, model.encoder.num_features),),
+        path,
+        metadata,
+        input_names=["x"],
+        output_names=["log_probs", "log_probs_lengths"],
+        dynamic_shapes=({0: torch.export.Dim("batch"), 1: torch.export.Dim("time", min=shortest)},),
+    )
+
+
+def write_onnx(
+    module: nn.Module,
+    example: tuple[Any, ...],
+    path: Path,
+    metadata: Mapping[str, object],
+    *,
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+    dynamic_shapes: tuple[Any, ...],
+) -> None:
+    """Write any module as an ONNX file, which appears only when it is complete.
+
+    Args:
+        module: in inference mode.
+        example: its arguments, in sizes other than 1.
+        path: the file.
+        metadata: written into the file, for whoever has nothing else.
+        input_names: of the arguments' tensors.
+        output_names: of the outputs' tensors.
+        dynamic_shapes: of the arguments, as :func:`torch.export.export` takes them.
+
+    Raises:
+        ValueError: the path is a folder.
+    """
     import onnx
 
     if path.is_dir():
         raise ValueError(f"{path}: a folder; an ONNX model is a file")
-    proto = _to_onnx(OnnxTdnnCtc(model, blank).eval())
-    for key, value in metadata.items():
-        proto.metadata_props.add(key=key, value=str(value))
-    onnx.checker.check_model(proto, full_check=True)
-    with written_durably(path) as file:
-        file.write(proto.SerializeToString())
-
-
-def _to_onnx(module: OnnxTdnnCtc) -> "onnx.ModelProto":
-    encoder = module.model.encoder
-    shortest = module.model.min_frames
-    dynamic = {0: torch.export.Dim("batch"), 1: torch.export.Dim("time", min=shortest)}
-    example = torch.zeros(2, 2 * shortest, encoder.num_features)
     with _quiet(), torch.no_grad():
         program = torch.onnx.export(
             module,
-            (example,),
-            input_names=["x"],
-            output_names=["log_probs", "log_probs_lengths"],
-            dynamic_shapes={"x": dynamic},
-            opset_version=_OPSET,
+            example,
+            input_names=input_names,
+            output_names=output_names,
+            dynamic_shapes=dynamic_shapes,
+            opset_version=OPSET,
             dynamo=True,
             verbose=False,
         )
     assert program is not None
     proto = program.model_proto
     _forget_origins(proto)
-    return proto
+    for key, value in metadata.items():
+        proto.metadata_props.add(key=key, value=str(value))
+    onnx.checker.check_model(proto, full_check=True)
+    with written_durably(path) as file:
+        file.write(proto.SerializeToString())
 
 
 def _forget_origins(proto: "onnx.ModelProto") -> None:

@@ -15,6 +15,8 @@ __all__ = ["GuidedReduction", "guided_attention_loss", "guided_attention_weights
 
 GuidedReduction = Literal["none", "sum", "mean", "batchmean", "query_mean"]
 
+_SMALL_GRID = 8192  # cells, above which an utterance at a time is faster on a CPU
+
 
 def masked_softmax(
     scores: Float[Tensor, "*shape"], mask: Bool[Tensor, "..."], dim: int = -1
@@ -119,8 +121,8 @@ def guided_attention_loss(
     .. math:: \frac{1}{\sum_b Q_b K_b} \sum_b \sum_{q,k} W_{b,q,k} A_{b,q,k}
 
     with the weights of :func:`guided_attention_weights`. It departs from SpeechBrain's, which divides by all cells
-    of the padded grid: there the loss of an utterance depends on its neighbours. The weights are never stored: they
-    are computed again for the gradient, utterance by utterance on a CPU.
+    of the padded grid: there the loss of an utterance depends on its neighbours. On a CPU the weights of large grids
+    are never stored: they are computed again for the gradient, utterance by utterance.
 
     Args:
         attention: ``(batch, query, key)`` or ``(batch, heads, query, key)``, of which the heads are averaged.
@@ -158,9 +160,9 @@ def guided_attention_loss(
     attention = attention.to(compute_dtype(attention))
     if attention.dim() == 4:
         attention = attention.mean(1)
-    if values_are_checkable(attention):
+    if values_are_checkable(attention) and max_query_length * max_key_length > _SMALL_GRID:
         sums: Tensor = _GuidedSums.apply(attention, query_lengths, key_lengths, sigma)  # type: ignore[no-untyped-call]
-    else:  # lengths stay on the device; a compiler fuses this
+    else:  # lengths stay on the device; a compiler fuses this; words are too short to be worth a call each
         weights = guided_attention_weights(
             query_lengths,
             key_lengths,

@@ -3,7 +3,7 @@
 import logging
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from sonorant.inference.requirements import requirements
 from sonorant.lengths import pad_sequences
 from sonorant.metrics import ErrorRate, error_rate
 
-__all__ = ["Evaluation", "evaluate", "usable"]
+__all__ = ["Evaluation", "evaluate", "rates_table", "usable"]
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +84,24 @@ def evaluate(recognizer: Recognizer, utterances: Sequence[Utterance], *, batch_s
     _report_unknown(recognizer, references)
     rates = {decoder: error_rate(references, words) for decoder, words in transcripts.items()}
     return Evaluation(rates, transcripts, losses)
+
+
+def rates_table(rates: Mapping[str, Mapping[str, Any]]) -> str:
+    """Error rates as text, a line for each decoder.
+
+    Args:
+        rates: of :meth:`Evaluation.summary`.
+    """
+    lines = [
+        f"{'decoder':8} {'WER':>7}  {'95 % interval':17} {'errors':>6} {'words':>6} {'ins':>4} {'del':>4} {'sub':>4}"
+    ]
+    for decoder, rate in rates.items():
+        interval = "{:.2%} to {:.2%}".format(*(rate["wer_interval"] or (math.nan, math.nan)))
+        lines.append(
+            f"{decoder:8} {rate['wer']:7.2%}  {interval:17} {rate['errors']:6} {rate['words']:6} "
+            f"{rate['insertions']:4} {rate['deletions']:4} {rate['substitutions']:4}"
+        )
+    return "\n".join(lines)
 
 
 def usable(recognizer: Recognizer, corpus: Corpus, *, skip_bad: bool = False) -> list[Utterance]:

@@ -1,4 +1,4 @@
-"""From a run to what is given to others: an ONNX model, or a model folder with a card."""
+"""From a run to what is given to others: ONNX models, or a model folder with a card."""
 
 import json
 from collections.abc import Mapping
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sonorant import __version__
-from sonorant.export.card import CardFacts, model_card
 from sonorant.export.model_folder import (
     CARD,
     METRICS,
@@ -18,6 +17,10 @@ from sonorant.export.model_folder import (
     read_model_folder,
     write_model_folder,
 )
+from sonorant.export.pronouncer_card import PronouncerFacts, pronouncer_card
+from sonorant.export.recognizer_card import RecognizerFacts, recognizer_card
+from sonorant.inference.loading import rebuild
+from sonorant.inference.pronouncer import Pronouncer
 from sonorant.inference.recognizer import Recognizer
 
 __all__ = ["export_model"]
@@ -26,9 +29,10 @@ __all__ = ["export_model"]
 def export_model(source: str | Path, target: str | Path) -> list[Path]:
     """Write a trained model for others.
 
-    A target that ends in ``.onnx`` becomes an ONNX model, with its ``tokens.txt`` beside it. Any other becomes a model
-    folder that holds all that is known about the model: the model, its metrics, the settings of its run, and a card
-    (``README.md``) written from these.
+    A target that ends in ``.onnx`` becomes ONNX: of a recognizer one model, with its ``tokens.txt`` beside it; of a
+    pronouncer ``NAME-encoder.onnx`` and ``NAME-decoder.onnx``, with ``graphemes.txt`` and ``tokens.txt``. Any other
+    becomes a model folder that holds all that is known about the model: the model, its metrics, the settings of its
+    run, and a card (``README.md``) written from these.
 
     Args:
         source: a run directory or a model folder.
@@ -43,26 +47,43 @@ def export_model(source: str | Path, target: str | Path) -> list[Path]:
     """
     target = Path(target)
     contents = read_model_folder(source)
-    if contents.config["kind"] != Recognizer.KIND:
-        raise ModelFolderError(f"{contents.path}: a model of kind {contents.config['kind']!r} cannot be exported")
-    recognizer = Recognizer.from_folder(contents)
-    if target.suffix.lower() == ".onnx":
-        return _export_onnx(recognizer, target)
-    return _export_folder(recognizer, contents, target)
+    model = rebuild(contents)
+    if target.suffix.lower() != ".onnx":
+        return _export_folder(model, contents, target)
+    return _export_recognizer(model, target) if isinstance(model, Recognizer) else _export_pronouncer(model, target)
 
 
-def _export_onnx(recognizer: Recognizer, path: Path) -> list[Path]:
+def _export_recognizer(recognizer: Recognizer, path: Path) -> list[Path]:
     from sonorant.export.onnx import export_onnx
 
     tokens, text = path.with_name("tokens.txt"), recognizer.symbols.to_text()
-    if tokens.exists() and tokens.read_bytes() != text.encode():
-        raise ModelFolderError(f"{tokens}: holds the symbols of another model; choose another folder")
-    export_onnx(recognizer.model, path, _metadata(recognizer), blank=recognizer.symbols.blank)
+    _check_symbols({tokens: text})
+    export_onnx(recognizer.model, path, _recognizer_metadata(recognizer), blank=recognizer.symbols.blank)
     tokens.write_text(text, encoding="utf-8")
     return [path, tokens]
 
 
-def _metadata(recognizer: Recognizer) -> dict[str, object]:
+def _export_pronouncer(pronouncer: Pronouncer, path: Path) -> list[Path]:
+    from sonorant.export.g2p_onnx import export_g2p_onnx
+
+    symbols = {
+        path.with_name("graphemes.txt"): pronouncer.graphemes.to_text(),
+        path.with_name("tokens.txt"): pronouncer.phones.to_text(),
+    }
+    _check_symbols(symbols)
+    files = export_g2p_onnx(pronouncer.model, path, _pronouncer_metadata(pronouncer))
+    for file, text in symbols.items():
+        file.write_text(text, encoding="utf-8")
+    return [*files, *symbols]
+
+
+def _check_symbols(symbols: Mapping[Path, str]) -> None:
+    for path, text in symbols.items():
+        if path.exists() and path.read_bytes() != text.encode():
+            raise ModelFolderError(f"{path}: holds the symbols of another model; choose another folder")
+
+
+def _recognizer_metadata(recognizer: Recognizer) -> dict[str, object]:
     from sonorant.export.onnx import PADDING_VALUE
 
     symbols = recognizer.symbols
@@ -83,29 +104,27 @@ def _metadata(recognizer: Recognizer) -> dict[str, object]:
     }
 
 
-def _export_folder(recognizer: Recognizer, contents: ModelFolder, target: Path) -> list[Path]:
+def _pronouncer_metadata(pronouncer: Pronouncer) -> dict[str, object]:
+    return {
+        "model_type": "g2p",
+        "model_author": "sonorant",
+        "sonorant_version": __version__,
+        "comment": "graphemes to phones; 0 is before the first phone and after the last one",
+        "recipe": pronouncer.recipe or "",
+        "graphemes": " ".join(pronouncer.graphemes.symbols),
+        "tokens": " ".join(pronouncer.phones.symbols),
+    }
+
+
+def _export_folder(model: Recognizer | Pronouncer, contents: ModelFolder, target: Path) -> list[Path]:
     check_replaceable(target)
     record = _read_record(contents.path)
-    facts = CardFacts(
-        title=target.resolve().name,
-        version=contents.config["sonorant_version"],
-        recipe=recognizer.recipe,
-        words=recognizer.lexicon.words,
-        open_vocabulary=recognizer.open_vocabulary,
-        num_parameters=sum(parameter.numel() for parameter in recognizer.model.parameters()),
-        features=recognizer.fbank.config,
-        shortest_frames=recognizer.model.min_frames,
-        edge_seconds=recognizer.frontend.recordings.edge_seconds,
-        corpus=recognizer.corpus,
-        metrics=record.metrics,
-        settings=record.settings,
-    )
-    texts = {**recognizer.texts(), CARD: model_card(facts)}
+    files: dict[str, str | bytes] = {**model.files(), CARD: _card(model, contents, record, target.resolve().name)}
     if record.metrics is not None:
-        texts[METRICS] = json.dumps(record.metrics, indent=2) + "\n"
+        files[METRICS] = json.dumps(record.metrics, indent=2, ensure_ascii=False) + "\n"
     if record.settings is not None:
-        texts[TRAINING] = record.settings
-    write_model_folder(target, contents.config["kind"], contents.config, contents.weights, texts)
+        files[TRAINING] = record.settings
+    write_model_folder(target, contents.config["kind"], contents.config, contents.weights, files)
     return sorted(target.iterdir())
 
 
@@ -114,6 +133,37 @@ class _Record(NamedTuple):
 
     metrics: Mapping[str, Any] | None
     settings: str | None
+
+
+def _card(model: Recognizer | Pronouncer, contents: ModelFolder, record: _Record, title: str) -> str:
+    common: dict[str, Any] = {
+        "title": title,
+        "version": contents.config["sonorant_version"],
+        "recipe": model.recipe,
+        "num_parameters": sum(parameter.numel() for parameter in model.model.parameters()),
+        "corpus": model.corpus,
+        **record._asdict(),
+    }
+    if isinstance(model, Pronouncer):
+        facts = PronouncerFacts(
+            **common,
+            num_models=len(model.model.members),
+            num_words=len(model.train_words),
+            graphemes=model.graphemes.symbols[1:],
+            phones=model.phones.symbols[1:],
+            example=max(model.train_words, key=lambda word: (len(word), word), default="word"),
+        )
+        return pronouncer_card(facts)
+    return recognizer_card(
+        RecognizerFacts(
+            **common,
+            words=model.lexicon.words,
+            open_vocabulary=model.open_vocabulary,
+            features=model.fbank.config,
+            shortest_frames=model.model.min_frames,
+            edge_seconds=model.frontend.recordings.edge_seconds,
+        )
+    )
 
 
 def _read_record(folder: Path) -> _Record:

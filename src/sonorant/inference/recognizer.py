@@ -251,10 +251,10 @@ class Recognizer:
             "recordings": asdict(self.frontend.recordings),
             "corpus": None if self.corpus is None else asdict(self.corpus),
         }
-        write_model_folder(folder, self.KIND, config, self.model.state_dict(), self.texts())
+        write_model_folder(folder, self.KIND, config, self.model.state_dict(), self.files())
 
-    def texts(self) -> dict[str, str]:
-        """The text files of the model folder, content by name."""
+    def files(self) -> dict[str, str | bytes]:
+        """The other files of the model folder, content by name."""
         return {"tokens.txt": self.symbols.to_text(), "lexicon.txt": self.lexicon.to_text(), "lm.arpa": self.arpa}
 
     @classmethod

@@ -1,5 +1,7 @@
 """Complete models: a configuration and a Module each."""
 
+from sonorant.models.g2p import G2p, G2pConfig
+from sonorant.models.g2p_ensemble import G2pEnsemble
 from sonorant.models.tdnn_ctc import TdnnCtc, TdnnCtcConfig
 
-__all__ = ["TdnnCtc", "TdnnCtcConfig"]
+__all__ = ["G2p", "G2pConfig", "G2pEnsemble", "TdnnCtc", "TdnnCtcConfig"]

@@ -1,4 +1,9 @@
-"""Systems that train with one command. Each recipe is a module with a ``Config`` and ``train(config, run)``."""
+"""Systems that train with one command. Each recipe is a module with
+
+- ``Config``, a dataclass of its settings, and, where there are several good choices, ``PRESETS``;
+- ``train(config, run)``, which returns what ``metrics.json`` holds, and ``report(metrics, run)``, the text of the end;
+- ``test_set()``, what a model of the recipe is evaluated on when nothing else is given.
+"""
 
 from importlib import import_module
 from types import ModuleType
@@ -9,6 +14,7 @@ __all__ = ["RECIPES", "load_recipe"]
 RECIPES = {
     "yesno": "a recognizer of two Hebrew words: TDNN and CTC on 30 recordings, in seconds on a laptop",
     "ctc-asr": "a recognizer from your own recordings and transcripts: TDNN and CTC, words, characters or a lexicon",
+    "g2p": "pronunciations of words from a dictionary, English by default: LSTMs with location-aware attention",
 }
 
 

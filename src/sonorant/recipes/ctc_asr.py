@@ -23,11 +23,21 @@ from sonorant.inference.recognizer import Recognizer
 from sonorant.inference.requirements import requirements
 from sonorant.models import TdnnCtc, TdnnCtcConfig
 from sonorant.progress import progress_bar
-from sonorant.recipes.ctc_training import CtcTrainingConfig, finish, fit_ctc
+from sonorant.recipes.ctc_training import CtcTrainingConfig, finish, fit_ctc, report
 from sonorant.text import Lexicon, Units, make_units
 from sonorant.text.units import UnitName
 
-__all__ = ["Config", "DataConfig", "Prepared", "UnitsConfig", "fit_recognizer", "prepare", "test_set", "train"]
+__all__ = [
+    "Config",
+    "DataConfig",
+    "Prepared",
+    "UnitsConfig",
+    "fit_recognizer",
+    "prepare",
+    "report",
+    "test_set",
+    "train",
+]
 
 
 MOST_DEV = 500

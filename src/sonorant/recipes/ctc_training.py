@@ -1,7 +1,7 @@
 """What all recipes that train a recognizer with CTC do the same way."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from sonorant.data.batching import BucketBatchSampler, StatefulLoader
 from sonorant.data.ctc import CtcDataset, collate_ctc
 from sonorant.data.feature_store import FeatureStore
 from sonorant.data.manifest import Utterance
-from sonorant.inference.evaluation import evaluate
+from sonorant.inference.evaluation import evaluate, rates_table
 from sonorant.inference.recognizer import Recognizer
 from sonorant.models import TdnnCtcConfig
 from sonorant.plots import plot_posteriors
@@ -21,7 +21,7 @@ from sonorant.tasks.optimization import OptimizerConfig
 from sonorant.tasks.silence_guide import SilenceGuideConfig
 from sonorant.tasks.training import TrainerConfig, fit
 
-__all__ = ["CtcTrainingConfig", "finish", "fit_ctc"]
+__all__ = ["CtcTrainingConfig", "finish", "fit_ctc", "report"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +134,17 @@ def finish(
     (run / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n", encoding="utf-8")
     plot_posteriors(recognizer, sets["test"][0], run / "posteriors.png")
     return metrics
+
+
+def report(metrics: Mapping[str, Any], run: Path) -> str:
+    """What is printed at the end of a run."""
+    return "\n".join(
+        [
+            rates_table(metrics["test"]),
+            f"trained in {metrics['train_seconds']:.1f} s",
+            f"model    {run / 'model'}\npicture  {run / 'posteriors.png'}\nmetrics  {run / 'metrics.json'}",
+        ]
+    )
 
 
 def _dataset(

@@ -17,7 +17,8 @@ CONFIG = "config.yaml"
 def prepare_run(recipe: ModuleType, name: str, arguments: list[str]) -> tuple[Any, Path]:
     """Parse the settings of a recipe, and make the run directory with the resolved ``config.yaml``.
 
-    With ``--resume`` the settings are those of the run's own ``config.yaml``.
+    Settings come from the recipe, then from ``--preset``, then from ``--config``, then from the other arguments. With
+    ``--resume`` they are those of the run's own ``config.yaml``.
 
     Returns:
         The recipe's ``Config`` and the run directory.
@@ -27,6 +28,7 @@ def prepare_run(recipe: ModuleType, name: str, arguments: list[str]) -> tuple[An
         FileNotFoundError: ``--resume`` of a directory that holds no run.
     """
     parser = _parser(recipe, name)
+    _apply_preset(parser, recipe, arguments)
     resumed = _resumed_run(arguments)
     if resumed is not None:
         recorded = resumed / CONFIG
@@ -46,15 +48,16 @@ def prepare_run(recipe: ModuleType, name: str, arguments: list[str]) -> tuple[An
     config = recipe.Config(**{field.name: settings[field.name] for field in fields(recipe.Config)})
     if is_first and not options.resume:
         run.mkdir(parents=True, exist_ok=True)
-        for name in ("output", "resume", "config"):
-            del options[name]
+        for name in ("output", "resume", "config", "preset"):
+            options.pop(name, None)
         recorded.write_text(parser.dump(options, skip_validation=True), encoding="utf-8")
     return config, run
 
 
 def _has_results(run: Path) -> bool:
     """A run that failed before its first checkpoint left nothing that could be lost: the same command starts anew."""
-    return (run / "model").exists() or any((run / "checkpoints").glob("*"))
+    places = [run, *(run / "members").glob("*")]
+    return (run / "model").exists() or any(any((place / "checkpoints").glob("*")) for place in places)
 
 
 def _resumed_run(arguments: list[str]) -> Path | None:
@@ -64,6 +67,18 @@ def _resumed_run(arguments: list[str]) -> Path | None:
     known.add_argument("--resume", action="store_true")
     options, _ = known.parse_known_args(arguments)
     return options.output if options.resume else None
+
+
+def _apply_preset(parser: jsonargparse.ArgumentParser, recipe: ModuleType, arguments: list[str]) -> None:
+    """Make the settings of the chosen preset, if any, the parser's defaults."""
+    presets = getattr(recipe, "PRESETS", {})
+    if not presets:
+        return
+    known = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    known.add_argument("--preset", choices=list(presets))
+    chosen = known.parse_known_args(arguments)[0].preset
+    if chosen is not None:
+        parser.set_defaults(dict(presets[chosen]))
 
 
 def _is_first_process() -> bool:
@@ -76,6 +91,9 @@ def _parser(recipe: ModuleType, name: str) -> jsonargparse.ArgumentParser:
     parser = jsonargparse.ArgumentParser(prog=f"sonorant train {name}", description=recipe.__doc__)
     parser.add_argument("--output", type=str, required=True, metavar="DIR", help="the run directory")
     parser.add_argument("--resume", action="store_true", help="go on with the run in DIR, with its own settings")
+    presets = getattr(recipe, "PRESETS", {})
+    if presets:
+        parser.add_argument("--preset", choices=list(presets), help="settings that go together")
     parser.add_argument("--config", action="config", metavar="FILE", help="settings from a YAML file")
     parser.add_class_arguments(recipe.Config)
     return parser

@@ -20,11 +20,11 @@ from sonorant.decoding.arpa import uniform_unigram
 from sonorant.inference.recognizer import Recognizer
 from sonorant.inference.requirements import requirements
 from sonorant.models import TdnnCtc
-from sonorant.recipes.ctc_training import CtcTrainingConfig, finish, fit_ctc
+from sonorant.recipes.ctc_training import CtcTrainingConfig, finish, fit_ctc, report
 from sonorant.tasks.training import TrainerConfig
 from sonorant.text import Lexicon, SymbolTable
 
-__all__ = ["Config", "fit_recognizer", "test_set", "train"]
+__all__ = ["Config", "fit_recognizer", "report", "test_set", "train"]
 
 
 @dataclass(frozen=True, kw_only=True)

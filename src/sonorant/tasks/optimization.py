@@ -1,11 +1,14 @@
 """Optimizer, schedule and weight averaging."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import WeightAveraging
+from torch import Tensor
 
 __all__ = ["OptimizerConfig", "TailAveraging", "one_cycle"]
 
@@ -49,14 +52,19 @@ class TailAveraging(WeightAveraging):
 
     Args:
         first_step: from which step on, counted from 0.
+        select_by: a metric of the dev set, the lower the better. Of the averages that were validated after an epoch,
+            training then ends with the best, of equal ones the last; None ends with the last one.
 
     References:
         Izmailov et al. 2018, "Averaging weights leads to wider optima", arXiv 1803.05407.
     """
 
-    def __init__(self, first_step: int) -> None:
+    def __init__(self, first_step: int, select_by: str | None = None) -> None:
         super().__init__(use_buffers=True)
         self._first_step = first_step
+        self._select_by = select_by
+        self._best_value = math.inf
+        self._best: dict[str, Tensor] | None = None
 
     def should_update(self, step_idx: int | None = None, epoch_idx: int | None = None) -> bool:
         """After every step from the first averaged one on."""
@@ -71,3 +79,28 @@ class TailAveraging(WeightAveraging):
         """Go back to the weights that are trained."""
         if trainer.global_step > self._first_step:
             super().on_validation_epoch_end(trainer, pl_module)
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Keep the average that was validated if it is the best."""
+        if self._select_by is None or trainer.global_step <= self._first_step or trainer.sanity_checking:
+            return
+        value = float(trainer.callback_metrics[self._select_by])
+        if value <= self._best_value:
+            assert self._average_model is not None
+            self._best_value = value
+            self._best = {name: tensor.clone() for name, tensor in self._average_model.module.state_dict().items()}
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Put the best average in the place of the weights that were trained."""
+        super().on_train_end(trainer, pl_module)
+        if self._best is not None:
+            pl_module.load_state_dict(self._best)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint keeps: the best average too."""
+        return {**super().state_dict(), "best_value": self._best_value, "best": self._best}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from there."""
+        super().load_state_dict(state_dict)
+        self._best_value, self._best = state_dict["best_value"], state_dict["best"]

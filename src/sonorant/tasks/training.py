@@ -22,6 +22,8 @@ from sonorant.tasks.optimization import TailAveraging
 
 __all__ = ["PlainProgress", "TrainerConfig", "fit"]
 
+_DEV_METRICS = {"dev_loss": "  dev loss {:.3f}", "dev_per": "  dev PER {:.2%}"}
+
 
 @dataclass(frozen=True)
 class TrainerConfig:
@@ -32,7 +34,8 @@ class TrainerConfig:
         accelerator: "cpu", "gpu", "auto", ...
         devices: devices of a machine.
         num_nodes: machines.
-        precision: "32-true", "bf16-mixed", "16-mixed", ...
+        precision: "32-true", "bf16-mixed", "16-mixed", ...; "auto" is "bf16-mixed" on a CPU that multiplies bfloat16
+            matrices in hardware (AMX), else "32-true".
         num_threads: of torch in each process, on the CPU; by default as many as torch chooses. More than one slow a
             small network down, greatly where other programs want the cores too, and what is learned depends on them in
             the last digits.
@@ -65,11 +68,11 @@ class PlainProgress(Callback):
         self._started = time.monotonic()
 
     def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
-        """Print the epoch, the loss and the time."""
+        """Print the epoch, the loss, what the dev set says, and the time."""
         if trainer.is_global_zero:
-            loss = float(trainer.callback_metrics.get("loss", float("nan")))
-            dev_loss = trainer.callback_metrics.get("dev_loss")
-            dev = "" if dev_loss is None else f"  dev loss {float(dev_loss):.3f}"
+            metrics = trainer.callback_metrics
+            loss = float(metrics.get("loss", float("nan")))
+            dev = "".join(form.format(float(metrics[name])) for name, form in _DEV_METRICS.items() if name in metrics)
             seconds = time.monotonic() - self._started
             epoch = f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}"
             print(f"{epoch}  loss {loss:.3f}{dev}  {seconds:.1f} s", flush=True)
@@ -93,7 +96,15 @@ class SynchronizedBatchNorm(LayerSync):
         return model
 
 
-def fit(task: LightningModule, config: TrainerConfig, run: Path, *, seed: int, averaged_from: int) -> Trainer:
+def fit(
+    task: LightningModule,
+    config: TrainerConfig,
+    run: Path,
+    *,
+    seed: int,
+    averaged_from: int,
+    select_by: str | None = None,
+) -> Trainer:
     """Train a task, going on from the run's newest checkpoint if it has one.
 
     Args:
@@ -102,6 +113,7 @@ def fit(task: LightningModule, config: TrainerConfig, run: Path, *, seed: int, a
         run: the run directory; gets ``checkpoints/`` and ``logs/``.
         seed: of all random generators.
         averaged_from: the step from which on the weights are averaged.
+        select_by: the metric of the dev set that decides which average is taken; None takes the last one.
 
     Returns:
         The trainer; ``task`` holds the averaged weights.
@@ -115,10 +127,10 @@ def fit(task: LightningModule, config: TrainerConfig, run: Path, *, seed: int, a
         accelerator=config.accelerator,
         devices=config.devices,
         num_nodes=config.num_nodes,
-        precision=config.precision,  # type: ignore[arg-type]
+        precision=_precision(config),  # type: ignore[arg-type]
         gradient_clip_val=config.gradient_clip,
         callbacks=[
-            TailAveraging(averaged_from),
+            TailAveraging(averaged_from, select_by),
             RandomState(),
             RichProgressBar() if on_terminal else PlainProgress(),
             periodic_checkpoint(checkpoints, config.checkpoint_every),
@@ -135,6 +147,14 @@ def fit(task: LightningModule, config: TrainerConfig, run: Path, *, seed: int, a
     with _threads(config.num_threads):
         trainer.fit(task, ckpt_path=latest_checkpoint(checkpoints), weights_only=True)
     return trainer
+
+
+def _precision(config: TrainerConfig) -> str:
+    if config.precision != "auto":
+        return config.precision
+    on_cpu = config.accelerator == "cpu" or (config.accelerator == "auto" and not torch.accelerator.is_available())
+    capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
+    return "bf16-mixed" if on_cpu and capabilities.get("amx_bf16") else "32-true"
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Symbols and lexicons."""
 
+from sonorant.text.graphemes import encode_word, is_punctuation, split_graphemes
 from sonorant.text.lexicon import Lexicon
 from sonorant.text.symbols import SymbolTable
 from sonorant.text.units import Units, make_units
 
-__all__ = ["Lexicon", "SymbolTable", "Units", "make_units"]
+__all__ = ["Lexicon", "SymbolTable", "Units", "encode_word", "is_punctuation", "make_units", "split_graphemes"]

@@ -56,11 +56,11 @@ class SymbolTable:
         Raises:
             ValueError: a symbol that is not in the table.
         """
-        unknown = [symbol for symbol in symbols if symbol not in self._ids]
-        if unknown:
+        try:
+            return [self._ids[symbol] for symbol in symbols]
+        except KeyError as error:
             known = ", ".join(self.symbols[:_MANY]) + (", ..." if len(self) > _MANY else "")
-            raise ValueError(f"unknown symbol {unknown[0]!r}; known are {known}")
-        return [self._ids[symbol] for symbol in symbols]
+            raise ValueError(f"unknown symbol {error.args[0]!r}; known are {known}") from None
 
     def decode(self, ids: Iterable[int]) -> list[str]:
         """Ids to symbols."""

@@ -1,0 +1,39 @@
+"""From a model folder to what the model is for."""
+
+from pathlib import Path
+
+from sonorant.export.model_folder import ModelFolder, ModelFolderError, read_model_folder
+from sonorant.inference.pronouncer import Pronouncer
+from sonorant.inference.recognizer import Recognizer
+
+__all__ = ["load", "rebuild"]
+
+
+def load(folder: str | Path) -> Recognizer | Pronouncer:
+    """Load a trained model.
+
+    Args:
+        folder: a model folder, or the run directory of a training run.
+
+    Returns:
+        What the model is for: a :class:`Recognizer`, or a :class:`Pronouncer`.
+
+    Raises:
+        FileNotFoundError: no such folder.
+        ModelFolderError: not a model folder of this package, or damaged.
+    """
+    return rebuild(read_model_folder(folder))
+
+
+def rebuild(contents: ModelFolder) -> Recognizer | Pronouncer:
+    """The model whose folder was read.
+
+    Raises:
+        ModelFolderError: of a kind that is not known, or damaged.
+    """
+    kind = contents.config["kind"]
+    if kind == Recognizer.KIND:
+        return Recognizer.from_folder(contents)
+    if kind == Pronouncer.KIND:
+        return Pronouncer.from_folder(contents)
+    raise ModelFolderError(f"{contents.path}: a model of kind {kind!r}, which is not known")

@@ -1,0 +1,309 @@
+"""g2p: pronunciations of words from a dictionary of any language: LSTMs with location-aware attention. Without a
+dictionary of yours it learns English from CMUdict.
+"""
+
+import json
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import torch
+from safetensors.torch import load_file, save
+
+from sonorant.data.batching import BucketBatchSampler, StatefulLoader
+from sonorant.data.cmudict import FACTS, NEW_WORDS, load_cmudict
+from sonorant.data.facts import CorpusFacts
+from sonorant.data.g2p import G2pDataset, collate_g2p
+from sonorant.data.pronunciations import RarePhone, rare_phones, read_pronunciations
+from sonorant.data.splitting import hold_out_words
+from sonorant.durable import written_durably
+from sonorant.inference.pronouncer import Pronouncer, SearchConfig
+from sonorant.inference.pronunciation_evaluation import evaluate_pronunciations, rates_table
+from sonorant.models import G2p, G2pConfig
+from sonorant.plots import plot_attention
+from sonorant.tasks.g2p import G2pLossConfig, G2pTask
+from sonorant.tasks.optimization import OptimizerConfig
+from sonorant.tasks.training import TrainerConfig, fit
+from sonorant.text import Lexicon, SymbolTable, split_graphemes
+
+__all__ = ["PRESETS", "Config", "DataConfig", "fit_pronouncer", "report", "test_set", "train"]
+
+MOST_DEV = 5000
+_NUM_EXAMPLES = 5
+
+PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "quick": {
+            "model.embedding_dim": 64,
+            "model.encoder_dim": 128,
+            "model.encoder_layers": 1,
+            "model.decoder_dim": 128,
+            "model.dropout": 0.1,
+            "batch_size": 128,
+            "optimizer.learning_rate": 8e-3,
+            "trainer.max_epochs": 1,
+        },
+        "full": {},
+        "small": {
+            "ensemble": 5,
+            "batch_size": 64,
+            "min_examples": 80_000,
+            "model.encoder_dim": 128,
+            "model.decoder_dim": 128,
+            "model.dropout": 0.3,
+            "trainer.max_epochs": 20,
+        },
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """The dictionaries: files of ``word<TAB>phones`` or ``WORD  PH PH`` lines.
+
+    Args:
+        train: to train on; by default CMUdict, split by word.
+        dev: to choose the best weights with; if there is none, a part of ``train`` is held out.
+        test: to count errors on; may be left out.
+        dev_share: of the words of ``train``, held out if no ``dev`` is given, but at most 5000.
+        most_dev_words: that are looked at after each epoch.
+    """
+
+    train: str | None = None
+    dev: str | None = None
+    test: str | None = None
+    dev_share: float = 0.05
+    most_dev_words: int = 2000
+
+    def __post_init__(self) -> None:
+        if self.train is None and not self.dev == self.test is None:
+            raise ValueError("data.dev and data.test need data.train: CMUdict comes with parts of its own")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What can be chosen.
+
+    Args:
+        seed: of the weights and of the order of the batches.
+        data: the dictionaries.
+        ensemble: models that are trained one after the other, and answer together.
+        batch_size: words of a batch, over all devices.
+        min_examples: pronunciations that each model sees, counting every time: a small dictionary is gone through more
+            often than ``trainer.max_epochs`` for it.
+        pool_batches: batches that are sorted by length together; 1 shuffles freely.
+        num_workers: processes that prepare batches; with 0 training does it itself.
+        model: the network.
+        loss: what is minimised.
+        search: how pronunciations are searched, in evaluation and use.
+        optimizer: optimizer, schedule and weight averaging.
+        trainer: where and how long.
+    """
+
+    seed: int = 0
+    data: DataConfig = field(default_factory=DataConfig)
+    ensemble: int = 1
+    batch_size: int = 256
+    min_examples: int = 0
+    pool_batches: int = 40
+    num_workers: int = 0
+    model: G2pConfig = field(default_factory=G2pConfig)
+    loss: G2pLossConfig = field(default_factory=G2pLossConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
+    optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=4e-3))
+    trainer: TrainerConfig = field(
+        default_factory=lambda: TrainerConfig(max_epochs=45, precision="auto", gradient_clip=1.0, checkpoint_every=500)
+    )
+
+    def __post_init__(self) -> None:
+        if self.ensemble < 1:
+            raise ValueError(f"ensemble must be at least 1; got {self.ensemble}")
+
+
+class Dictionaries(NamedTuple):
+    """What there is to learn from, to choose with and to test on, and what is known about it."""
+
+    train: Lexicon
+    dev: Lexicon
+    test: Lexicon | None
+    facts: CorpusFacts | None
+
+
+def train(config: Config, run: Path) -> dict[str, Any]:
+    """Train, evaluate, and write model, metrics and picture into the run directory.
+
+    Returns:
+        What ``metrics.json`` holds; nothing in processes other than the first.
+    """
+    dictionaries = _dictionaries(config.data)
+    rare = rare_phones(dictionaries.train)
+    _announce(dictionaries, rare)
+    start = time.monotonic()
+    pronouncer = fit_pronouncer(config, dictionaries, run)
+    train_seconds = time.monotonic() - start
+    if pronouncer is None:
+        return {}
+    pronouncer.save(run / "model")
+    metrics: dict[str, Any] = {
+        name: evaluate_pronunciations(pronouncer, lexicon).summary()
+        for name, lexicon in (("dev", dictionaries.dev), ("test", dictionaries.test))
+        if lexicon is not None
+    }
+    words = NEW_WORDS if dictionaries.facts is FACTS else _some_words(dictionaries.test or dictionaries.dev, pronouncer)
+    examples = {word: best[0] for word, best in zip(words, pronouncer.pronounce_all(words), strict=True)}
+    metrics["examples"] = {word: " ".join(best.phones) for word, best in examples.items()}
+    metrics["rare_phones"] = [phone._asdict() for phone in rare]
+    metrics["train_seconds"] = round(train_seconds, 2)
+    (run / "metrics.json").write_text(json.dumps(metrics, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    _draw(pronouncer, {word: best.phones for word, best in examples.items()}, run / "attention.png")
+    return metrics
+
+
+def report(metrics: Mapping[str, Any], run: Path) -> str:
+    """What is printed at the end of a run."""
+    sets = {name: metrics[name] for name in ("dev", "test") if name in metrics}
+    return "\n".join(
+        [
+            rates_table(sets),
+            *(f"{word}\t{phones}" for word, phones in metrics["examples"].items()),
+            f"trained in {metrics['train_seconds']:.1f} s",
+            f"model    {run / 'model'}\npicture  {run / 'attention.png'}\nmetrics  {run / 'metrics.json'}",
+        ]
+    )
+
+
+def test_set() -> Lexicon:
+    """What ``sonorant evaluate`` uses when no dictionary is given: the test part of CMUdict."""
+    return load_cmudict().test
+
+
+def fit_pronouncer(config: Config, dictionaries: Dictionaries, run: Path) -> Pronouncer | None:
+    """Train all models.
+
+    Returns:
+        The pronouncer; None in processes other than the one that writes results.
+    """
+    train = dictionaries.train
+    graphemes = SymbolTable(sorted({grapheme for word in train.words for grapheme in split_graphemes(word)}))
+    phones = SymbolTable(sorted({phone for prons in train.entries.values() for pron in prons for phone in pron}))
+    dev = _usable(dictionaries.dev, graphemes, phones, config.data.most_dev_words)
+    examples = G2pDataset(train, graphemes, phones, split_pronunciations=True)
+    dev_examples = G2pDataset(dev, graphemes, phones, split_pronunciations=False)
+    models, is_writer = [], True
+    for number in range(config.ensemble):
+        folder = run if config.ensemble == 1 else run / "members" / str(number + 1)
+        torch.manual_seed(config.seed + number)
+        model = G2p(config.model, len(graphemes), len(phones))
+        is_writer = _fit_member(config, model, examples, dev_examples, folder, config.seed + number)
+        models.append(model)
+    if not is_writer:
+        return None
+    return Pronouncer(
+        models,
+        graphemes,
+        phones,
+        search=config.search,
+        train_words=train.words,
+        recipe="g2p" if dictionaries.facts is FACTS else None,
+        corpus=dictionaries.facts,
+    )
+
+
+def _fit_member(
+    config: Config, model: G2p, examples: G2pDataset, dev_examples: G2pDataset, folder: Path, seed: int
+) -> bool:
+    """Train a model, unless an interrupted run has finished it; whether this process is the one that writes."""
+
+    def make_loader(dataset: G2pDataset, rank: int, num_ranks: int) -> StatefulLoader:
+        sampler = BucketBatchSampler(
+            dataset.lengths,
+            config.batch_size,
+            seed=seed,
+            pool_batches=config.pool_batches,
+            rank=rank,
+            num_ranks=num_ranks,
+        )
+        return StatefulLoader(dataset, sampler, collate_fn=collate_g2p, num_workers=config.num_workers)
+
+    finished = folder / "finished.safetensors"
+    if finished.is_file():
+        model.load_state_dict(load_file(finished))
+        return True
+    trainer_config = replace(
+        config.trainer, max_epochs=max(config.trainer.max_epochs, math.ceil(config.min_examples / len(examples)))
+    )
+    total_steps = len(make_loader(examples, 0, 1)) * trainer_config.max_epochs
+    task = G2pTask(
+        model,
+        config.optimizer,
+        # functions, since weight averaging copies the task with all that it holds, but no functions
+        lambda rank, num_ranks: make_loader(examples, rank, num_ranks),
+        total_steps=total_steps,
+        loss=config.loss,
+        make_dev_loader=lambda rank, num_ranks: make_loader(dev_examples, rank, num_ranks),
+    )
+    averaged_from = config.optimizer.first_averaged_step(total_steps)
+    trainer = fit(task, trainer_config, folder, seed=seed, averaged_from=averaged_from, select_by="dev_per")
+    model.cpu().eval()
+    if trainer.is_global_zero and config.ensemble > 1:
+        with written_durably(finished) as file:
+            file.write(save(model.state_dict()))
+    return trainer.is_global_zero
+
+
+def _dictionaries(config: DataConfig) -> Dictionaries:
+    if config.train is None:
+        return Dictionaries(*load_cmudict(), FACTS)
+    train = read_pronunciations(config.train)
+    test = None if config.test is None else read_pronunciations(config.test)
+    if config.dev is not None:
+        return Dictionaries(train, read_pronunciations(config.dev), test, None)
+    rest, dev = hold_out_words(train, config.dev_share, MOST_DEV)
+    return Dictionaries(rest, dev, test, None)
+
+
+def _usable(lexicon: Lexicon, graphemes: SymbolTable, phones: SymbolTable, at_most: int) -> Lexicon:
+    """Words of a dev set that can be scored while training: of known symbols, and not too many."""
+    entries = {}
+    for word, prons in lexicon.entries.items():
+        known = [pron for pron in prons if all(phone in phones for phone in pron)]
+        if known and all(grapheme in graphemes for grapheme in split_graphemes(word)):
+            entries[word] = known
+    if not entries:
+        raise ValueError("data.dev: no word of it has only graphemes and phones that are in the training dictionary")
+    usable = Lexicon(entries)
+    return usable if len(usable) <= at_most else hold_out_words(usable, at_most / len(usable), at_most)[1]
+
+
+def _announce(dictionaries: Dictionaries, rare: list[RarePhone]) -> None:
+    sizes = ((name, lexicon) for name, lexicon in zip(("train", "dev", "test"), dictionaries[:3], strict=True))
+    print(", ".join(f"{len(lexicon)} words {name}" for name, lexicon in sizes if lexicon is not None))
+    for phone, times, word in rare:
+        print(f"rare phone {phone!r}: {times} time, in {word!r}")
+
+
+def _some_words(lexicon: Lexicon, pronouncer: Pronouncer) -> list[str]:
+    """A few words of a dictionary that can be pronounced, from all over it."""
+    words = []
+    for word in lexicon.words[:: max(1, len(lexicon) // _NUM_EXAMPLES)]:
+        try:
+            pronouncer.encode(word)
+        except ValueError:
+            continue
+        words.append(word)
+    return words[:_NUM_EXAMPLES]
+
+
+def _draw(pronouncer: Pronouncer, examples: Mapping[str, list[str]], path: Path) -> None:
+    """Where the model looks as it pronounces the longest of the examples."""
+    if not examples:
+        return
+    word = max(examples, key=len)
+    phones = examples[word]
+    plot_attention(
+        pronouncer.attention(word, phones), path=path, tokens=split_graphemes(word), outputs=[*phones, "end"]
+    )
