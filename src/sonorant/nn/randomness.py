@@ -20,9 +20,8 @@ class UtteranceRandomness:
     Example:
         >>> import torch
         >>> from sonorant.nn.randomness import UtteranceRandomness
-        >>> lengths, like = torch.tensor([3, 2]), torch.empty(2, 3, 4)
-        >>> both = UtteranceRandomness(torch.tensor([4, 5]), 2, torch.device("cpu")).normal(lengths, like)
-        >>> second = UtteranceRandomness(torch.tensor([5]), 1, torch.device("cpu")).normal(lengths[1:], like[1:])
+        >>> both = UtteranceRandomness(torch.tensor([4, 5]), 2, torch.device("cpu")).uniform(3)
+        >>> second = UtteranceRandomness(torch.tensor([5]), 1, torch.device("cpu")).uniform(3)
         >>> torch.equal(both[1:], second)
         True
     """
@@ -34,6 +33,13 @@ class UtteranceRandomness:
             raise ValueError(f"seeds must have shape ({batch_size},); got {tuple(seeds.shape)}")
         self._device = device
         self._generators = [torch.Generator(device).manual_seed(seed) for seed in seeds.tolist()]
+
+    def uniform(self, count: int) -> Float[Tensor, "batch count"]:
+        """Numbers in [0, 1), so many an utterance."""
+        numbers = torch.empty(len(self._generators), count, device=self._device)
+        for row, generator in zip(numbers, self._generators, strict=True):
+            row.uniform_(generator=generator)
+        return numbers
 
     def normal(self, lengths: Int[Tensor, " batch"], like: Float[Tensor, "batch time features"]) -> Tensor:
         """Standard normal numbers for the valid frames.
