@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from sonorant.functional import limit_dynamic_range, masked_batch_norm, utterance_cmvn
+from sonorant.functional import masked_batch_norm, subtract_floor, utterance_cmvn
 from sonorant.nn import MaskedBatchNorm1d
 
 
@@ -92,4 +92,4 @@ def test_wrong_channels_are_refused() -> None:
 
 def test_dynamic_range_must_be_positive() -> None:
     with pytest.raises(ValueError, match="dynamic_range must be positive; got 0"):
-        limit_dynamic_range(torch.randn(1, 2, 3), torch.tensor([2]), 0.0)
+        subtract_floor(torch.randn(1, 2, 3), torch.tensor([2]), 0.0)

@@ -3,11 +3,8 @@
 import pytest
 import torch
 
-from sonorant.lengths import sequence_mask
 from sonorant.models import TdnnCtc, TdnnCtcConfig
-from sonorant.models.tdnn_ctc import random_stretches
 from sonorant.nn import MaskedBatchNorm1d
-from sonorant.nn.randomness import UtteranceRandomness
 
 
 @pytest.fixture
@@ -23,7 +20,7 @@ def test_gives_log_probabilities_and_zeros_in_padding(model: TdnnCtc) -> None:
     assert not log_probs[1, 40:].any()
 
 
-def test_level_and_channel_of_a_recording_do_not_matter(model: TdnnCtc) -> None:
+def test_the_level_of_a_recording_does_not_matter(model: TdnnCtc) -> None:
     features, lengths = torch.randn(1, 60, 5), torch.tensor([60])
     louder = model(features + 3.0, lengths).values
     torch.testing.assert_close(louder, model(features, lengths).values, atol=1e-4, rtol=0)
@@ -63,36 +60,15 @@ def test_an_utterance_is_disturbed_the_same_way_in_any_batch(model: TdnnCtc) -> 
     assert not torch.allclose(both[1, :40], model(features[1:, :40], lengths[1:], seeds[:1]).values[0])
 
 
-NONE = {"noise": 0.0, "channel_noise": 0.0, "statistics_fraction": 1.0}
+NONE = {"noise": 0.0, "channel_noise": 0.0}
 
 
-@pytest.mark.parametrize("only", [{"noise": 0.3}, {"channel_noise": 0.3}, {"statistics_fraction": 0.5}, {}])
+@pytest.mark.parametrize("only", [{"noise": 0.3}, {"channel_noise": 0.3}, {}])
 def test_each_disturbance_can_be_left_out(only: dict[str, float]) -> None:
     features, lengths = torch.randn(2, 60, 5), torch.tensor([60, 40])
     model = TdnnCtc(TdnnCtcConfig(hidden_channels=8, **{**NONE, **only}), num_features=5, num_classes=4).train()
     changes = not torch.equal(model(features, lengths).values, model(features, lengths).values)
     assert changes == bool(only)
-
-
-def test_stretches_are_contiguous_inside_and_long_enough() -> None:
-    lengths = torch.tensor([1, 2, 7, 100]).repeat(200)
-    randomness = UtteranceRandomness(torch.arange(800), 800, torch.device("cpu"))
-    stretches = random_stretches(randomness, lengths, 100, 0.3)
-    sizes = stretches.sum(1)
-    assert (sizes >= (lengths * 0.3).ceil()).all()
-    assert (sizes <= lengths).all()
-    edges = torch.diff(stretches.int(), dim=1).abs().sum(1) + stretches[:, 0].int() + stretches[:, -1].int()
-    assert (edges == 2).all()
-    last = 100 - stretches.flip(1).int().argmax(1)
-    assert (last <= lengths).all()
-    assert (last[lengths == 100] == 100).any()
-    assert stretches[:, 0][lengths == 100].any()
-    assert torch.equal(random_stretches(randomness, lengths, 100, 1.0), sequence_mask(lengths, 100))
-
-
-def test_the_share_must_be_one() -> None:
-    with pytest.raises(ValueError, match=r"statistics_fraction must lie in \(0, 1\]; got 0"):
-        TdnnCtcConfig(statistics_fraction=0.0)
 
 
 def test_with_padded_edges_every_input_frame_has_an_output_frame() -> None:

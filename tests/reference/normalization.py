@@ -28,14 +28,12 @@ def cmvn_by_utterance(
     lengths: Tensor,
     normalize_variance: bool,
     eps: float,
-    statistics_mask: Tensor | None = None,
 ) -> Tensor:
     result = torch.zeros_like(features)
     for row, n in enumerate(lengths.tolist()):
         valid = features[row, :n]
-        counted = valid if statistics_mask is None else valid[statistics_mask[row, :n]]
-        mean = counted.mean(0) if len(counted) else valid.new_zeros(valid.shape[1])
-        var = counted.var(0, correction=0) if len(counted) else torch.zeros_like(mean)
+        mean = valid.mean(0) if n else valid.new_zeros(valid.shape[1])
+        var = valid.var(0, correction=0) if n else torch.zeros_like(mean)
         result[row, :n] = (valid - mean) / ((var + eps).sqrt() if normalize_variance else 1.0)
     return result
 
@@ -45,5 +43,6 @@ def floor_by_utterance(features: Tensor, lengths: Tensor, dynamic_range: float) 
     for row, n in enumerate(lengths.tolist()):
         if n:
             valid = features[row, :n]
-            result[row, :n] = torch.maximum(valid, valid.max() - dynamic_range)
+            floor = valid.max() - dynamic_range
+            result[row, :n] = torch.maximum(valid, floor) - floor
     return result

@@ -9,7 +9,7 @@ from sonorant.functional.flow import FlowNll, flow_nll
 from sonorant.functional.forward_sum import forward_sum_loss
 from sonorant.functional.location_attention import location_attention_weights
 from sonorant.functional.monotonic_alignment import monotonic_alignment_durations, monotonic_alignment_search
-from sonorant.functional.normalization import limit_dynamic_range, masked_batch_norm, utterance_cmvn
+from sonorant.functional.normalization import masked_batch_norm, subtract_floor, utterance_cmvn
 from sonorant.functional.regression import masked_bce_with_logits_loss, masked_l1_loss, masked_mse_loss
 from sonorant.functional.regularization import covariance_loss, cross_covariance_loss, invariance_loss, variance_loss
 from sonorant.functional.spectral import StftLosses, a_weighting_curve, multi_resolution_stft_loss
@@ -32,7 +32,6 @@ __all__ = [
     "guided_attention_weights",
     "invariance_loss",
     "label_smoothing_loss",
-    "limit_dynamic_range",
     "linear_label_smoothing_loss",
     "location_attention_weights",
     "lsgan_discriminator_loss",
@@ -45,6 +44,7 @@ __all__ = [
     "monotonic_alignment_durations",
     "monotonic_alignment_search",
     "multi_resolution_stft_loss",
+    "subtract_floor",
     "utterance_cmvn",
     "variance_loss",
 ]

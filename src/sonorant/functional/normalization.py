@@ -1,7 +1,7 @@
 """Normalisation over the valid frames of padded batches."""
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.distributed import ProcessGroup
 from torch.nn import functional as F
@@ -10,7 +10,7 @@ from sonorant.functional.masked_normalization import normalize_valid
 from sonorant.functional.reduction import compute_dtype
 from sonorant.lengths import check_lengths, has_no_padding, sequence_mask, values_are_checkable
 
-__all__ = ["limit_dynamic_range", "masked_batch_norm", "utterance_cmvn"]
+__all__ = ["masked_batch_norm", "subtract_floor", "utterance_cmvn"]
 
 
 def masked_batch_norm(
@@ -127,7 +127,6 @@ def utterance_cmvn(
     *,
     normalize_variance: bool = True,
     eps: float = 1e-5,
-    statistics_mask: Bool[Tensor, "batch time"] | None = None,
 ) -> Float[Tensor, "batch time features"]:
     r"""Cepstral mean and variance normalisation of each utterance by its own frames.
 
@@ -141,8 +140,6 @@ def utterance_cmvn(
         lengths: ``(batch,)``, frames; at least 0, at most ``time``.
         normalize_variance: divide by the standard deviation as well.
         eps: added to the variance; a constant feature comes out as 0.
-        statistics_mask: bool ``(batch, time)``, the frames that mean and variance are taken over; those that are not
-            valid are left out. None takes all valid frames.
 
     Returns:
         ``(batch, time, features)`` in the dtype of ``features``; half precision is computed in float32.
@@ -166,28 +163,23 @@ def utterance_cmvn(
     check_lengths(lengths, "lengths", batch_size=features.shape[0], max_length=features.shape[1], min_length=0)
     mask = sequence_mask(lengths, features.shape[1]).unsqueeze(2)
     x = features.to(compute_dtype(features))
-    if statistics_mask is None and normalize_variance:
-        num_frames = lengths.clamp(min=1).view(-1, 1, 1)
-        return normalize_valid(x, mask, num_frames, (1,), None, None, eps)[0].to(features.dtype)
-    counted = mask if statistics_mask is None else mask & statistics_mask.unsqueeze(2)
-    num_frames = counted.sum(1, keepdim=True).clamp(min=1)
-    mean = torch.where(counted, x, 0.0).sum(1, keepdim=True) / num_frames
-    centred = torch.where(mask, x - mean, 0.0)
+    num_frames = lengths.clamp(min=1).view(-1, 1, 1)
     if normalize_variance:
-        var = torch.where(counted, centred, 0.0).square().sum(1, keepdim=True) / num_frames
-        centred = centred * torch.rsqrt(var + eps)
-    return centred.to(features.dtype)
+        return normalize_valid(x, mask, num_frames, (1,), None, None, eps)[0].to(features.dtype)
+    mean = torch.where(mask, x, 0.0).sum(1, keepdim=True) / num_frames
+    return torch.where(mask, x - mean, 0.0).to(features.dtype)
 
 
-def limit_dynamic_range(
+def subtract_floor(
     features: Float[Tensor, "batch time features"], lengths: Int[Tensor, " batch"], dynamic_range: float
 ) -> Float[Tensor, "batch time features"]:
-    r"""Raise what lies far below an utterance's loudest feature to a floor.
+    r"""Log energies above a floor that lies a dynamic range below the utterance's loudest feature.
 
-    .. math:: y_{tf} = \max(x_{tf}, \max_{t'f'} x_{t'f'} - r)
+    .. math:: y_{tf} = \max(x_{tf} - \max_{t'f'} x_{t'f'} + r, 0)
 
-    A stretch of digital silence has log energies so low that they alone decide the mean and the variance of an
-    utterance; the floor makes it look like the silence of any other recording. Frames beyond a length come out as 0.
+    It removes the recording's level, and digital silence looks like the silence of any other recording. Unlike mean
+    and variance, the loudest feature hardly depends on what is said. Frames beyond a length come out as 0, which is
+    then the floor.
 
     Args:
         features: ``(batch, time, features)``, log energies.
@@ -195,7 +187,7 @@ def limit_dynamic_range(
         dynamic_range: r, in the unit of the features (nats for Kaldi's filterbanks: 10 are 43 dB); positive.
 
     Returns:
-        ``(batch, time, features)`` in the dtype of ``features``.
+        ``(batch, time, features)`` between 0 and ``dynamic_range``, in the dtype of ``features``.
 
     Raises:
         ValueError: lengths that do not fit ``features``, or a range that is not positive.
@@ -205,9 +197,9 @@ def limit_dynamic_range(
 
     Example:
         >>> import torch
-        >>> from sonorant.functional import limit_dynamic_range
-        >>> limit_dynamic_range(torch.tensor([[[-1.0], [-23.0], [5.0]]]), torch.tensor([2]), 10.0).flatten()
-        tensor([ -1., -11.,   0.])
+        >>> from sonorant.functional import subtract_floor
+        >>> subtract_floor(torch.tensor([[[-1.0], [-23.0], [5.0]]]), torch.tensor([2]), 10.0).flatten()
+        tensor([10.,  0.,  0.])
     """
     if not dynamic_range > 0:
         raise ValueError(f"dynamic_range must be positive; got {dynamic_range}")
@@ -215,5 +207,5 @@ def limit_dynamic_range(
     mask = sequence_mask(lengths, features.shape[1]).unsqueeze(2)
     lowest = torch.finfo(features.dtype).min
     loudest = torch.where(mask, features, lowest).amax((1, 2), keepdim=True) if features.shape[1] else 0.0
-    limited = torch.maximum(features, torch.as_tensor(loudest - dynamic_range))
-    return torch.where(mask, limited, 0.0)
+    above = (features - torch.as_tensor(loudest - dynamic_range)).clamp(min=0)
+    return torch.where(mask, above, 0.0)

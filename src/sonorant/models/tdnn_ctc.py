@@ -3,15 +3,17 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from sonorant.functional import limit_dynamic_range
+from sonorant.functional import subtract_floor
 from sonorant.lengths import Padded, check_lengths, sequence_mask
-from sonorant.nn import Tdnn, UtteranceCmvn
+from sonorant.nn import Tdnn
 from sonorant.nn.randomness import UtteranceRandomness
 
 __all__ = ["TdnnCtc", "TdnnCtcConfig"]
+
+_DEVIATION = 4.0  # nats, about that of speech: the network's input is of the order of 1
 
 
 @dataclass(frozen=True)
@@ -20,35 +22,28 @@ class TdnnCtcConfig:
 
     Args:
         hidden_channels: the width of the convolutions.
-        dynamic_range: log energies are floored at so many nats below the utterance's loudest.
-        normalize_variance: divide each feature by its standard deviation over the utterance, not only centre it.
-        noise: the standard deviation of the Gaussian noise that training adds to the normalised features.
+        dynamic_range: log energies count from a floor so many nats below the utterance's loudest.
+        noise: the standard deviation of the Gaussian noise that training adds to the features, in nats.
         channel_noise: the standard deviation of an offset that training draws for each utterance and feature, as
-            another microphone would give.
-        statistics_fraction: training normalises by a random stretch of each utterance, at least this share of it
-            (1: by all of it). What is said decides mean and variance too; so the model learns not to rely on it.
-        pad_edges: put zeros (the mean of each feature) before and after the utterance, half the frames that the
-            network takes away on each side. There is then an output frame for every input frame, and the network sees
-            where a recording begins and ends: silence there is told from silence between words.
+            another microphone would give; in nats.
+        pad_edges: put frames at the floor before and after the utterance, half the frames that the network takes away
+            on each side. There is then an output frame for every input frame, and the network sees where a recording
+            begins and ends: silence there is told from silence between words.
     """
 
     hidden_channels: int = 32
     dynamic_range: float = 8.0
-    normalize_variance: bool = True
-    noise: float = 0.3
-    channel_noise: float = 0.3
-    statistics_fraction: float = 0.3
+    noise: float = 1.6
+    channel_noise: float = 1.2
     pad_edges: bool = True
-
-    def __post_init__(self) -> None:
-        if not 0 < self.statistics_fraction <= 1:
-            raise ValueError(f"statistics_fraction must lie in (0, 1]; got {self.statistics_fraction}")
 
 
 class TdnnCtc(nn.Module):
-    """Log energies to log probabilities: a floor, mean and variance normalisation, then :class:`sonorant.nn.Tdnn`.
+    """Log energies to log probabilities: :func:`sonorant.functional.subtract_floor`, then :class:`sonorant.nn.Tdnn`.
 
-    Floor and normalisation, by utterance, are part of the model, so that who runs an exported one need not know.
+    The floor, and with it the level, is part of the model, so that who runs an exported one need not know of it. Mean
+    and variance are left as they are: what is said decides them too, and a model that has them removed takes eight
+    times the same word for something else.
 
     Args:
         config: see :class:`TdnnCtcConfig`.
@@ -59,7 +54,6 @@ class TdnnCtc(nn.Module):
     def __init__(self, config: TdnnCtcConfig, num_features: int, num_classes: int) -> None:
         super().__init__()
         self.config = config
-        self.normalization: nn.Module = UtteranceCmvn(normalize_variance=config.normalize_variance)
         self.encoder = Tdnn(num_features, num_classes, config.hidden_channels)
         self._padding = self.encoder.shrink // 2 if config.pad_edges else 0
 
@@ -105,49 +99,22 @@ class TdnnCtc(nn.Module):
             max_length=features.shape[1],
             min_length=self.min_frames,
         )
-        features = limit_dynamic_range(features, lengths, self.config.dynamic_range)
+        features = subtract_floor(features, lengths, self.config.dynamic_range)
+        features = nn.functional.pad(features, (0, 0, self._padding, self._padding))
+        padded_lengths = lengths + 2 * self._padding
         if self.training:
-            features = self._disturbed(features, lengths, seeds)
-        else:
-            features = self._padded(self.normalization(features, lengths))
-        logits, _ = self.encoder(features, lengths + 2 * self._padding)
+            features = features + self._disturbance(features, padded_lengths, seeds)
+        logits, _ = self.encoder(features / _DEVIATION, padded_lengths)
         output_lengths = self.output_lengths(lengths)
-        log_probs = logits.float().log_softmax(-1)
+        # near 0 a log probability keeps its digits only in float64; the loss of a sure model is the sum of such
+        exact = logits.float() if self.training else logits.double()
+        log_probs = exact.log_softmax(-1).float()
         mask = sequence_mask(output_lengths, log_probs.shape[1]).unsqueeze(2)
         return Padded(torch.where(mask, log_probs, 0.0), output_lengths)
 
-    def _padded(self, features: Tensor) -> Tensor:
-        return nn.functional.pad(features, (0, 0, self._padding, self._padding))
-
-    def _disturbed(self, features: Tensor, lengths: Tensor, seeds: Tensor | None) -> Tensor:
-        """Normalised and padded, with what training adds."""
+    def _disturbance(self, features: Tensor, lengths: Tensor, seeds: Tensor | None) -> Tensor:
+        """What training adds to the features."""
         randomness = UtteranceRandomness(seeds, len(features), features.device)
-        stretches = random_stretches(randomness, lengths, features.shape[1], self.config.statistics_fraction)
-        features = self._padded(self.normalization(features, lengths, stretches))
         channel = randomness.normal(torch.ones_like(lengths), features[:, :1])
-        frames = randomness.normal(lengths + 2 * self._padding, features)
-        return features + self.config.channel_noise * channel + self.config.noise * frames
-
-
-def random_stretches(
-    randomness: UtteranceRandomness, lengths: Int[Tensor, " batch"], max_length: int, min_fraction: float
-) -> Bool[Tensor, "batch time"]:
-    """A contiguous stretch of each sequence, of a random length and at a random place.
-
-    Args:
-        randomness: says where, and how long.
-        lengths: ``(batch,)``.
-        max_length: the number of columns.
-        min_fraction: the smallest share of a sequence; the share is uniform between it and 1.
-
-    Returns:
-        bool ``(batch, max_length)``, True inside the stretch; at least one position of each sequence that has any.
-    """
-    total = lengths.unsqueeze(1)
-    draws = randomness.uniform(2)
-    share, place = draws[:, :1], draws[:, 1:]
-    size = (total * (min_fraction + (1 - min_fraction) * share)).ceil()
-    start = (place * (total - size + 1)).floor()
-    positions = torch.arange(max_length, device=lengths.device)
-    stretches: Tensor = (positions >= start) & (positions < start + size)
-    return stretches
+        frames = randomness.normal(lengths, features)
+        return self.config.channel_noise * channel + self.config.noise * frames

@@ -102,14 +102,13 @@ class UtteranceCmvn(nn.Module):
         self.normalize_variance = normalize_variance
         self.eps = eps
 
-    def forward(self, features: Tensor, lengths: Tensor, statistics_mask: Tensor | None = None) -> Tensor:
+    def forward(self, features: Tensor, lengths: Tensor) -> Tensor:
         """See :func:`sonorant.functional.utterance_cmvn`."""
         return functional.utterance_cmvn(
             features,
             lengths,
             normalize_variance=self.normalize_variance,
             eps=self.eps,
-            statistics_mask=statistics_mask,
         )
 
     def extra_repr(self) -> str:

@@ -104,7 +104,9 @@ class Config(CtcTrainingConfig):
 
     data: DataConfig
     units: UnitsConfig = field(default_factory=UnitsConfig)
-    model: TdnnCtcConfig = field(default_factory=lambda: TdnnCtcConfig(hidden_channels=64, statistics_fraction=1.0))
+    model: TdnnCtcConfig = field(
+        default_factory=lambda: TdnnCtcConfig(hidden_channels=64, noise=0.8, channel_noise=0.6)
+    )
 
 
 class Prepared(NamedTuple):

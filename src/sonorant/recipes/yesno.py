@@ -35,10 +35,11 @@ class Config(CtcTrainingConfig):
         features: Kaldi's filterbanks.
     """
 
+    speeds: tuple[float, ...] = (0.8, 0.9, 1.0, 1.1, 1.25)
     batch_size: int = 4
     pool_batches: int = 2
     features: FbankConfig = field(default_factory=lambda: FbankConfig(sample_rate=8000, n_mels=23))
-    trainer: TrainerConfig = field(default_factory=lambda: TrainerConfig(num_threads=1))
+    trainer: TrainerConfig = field(default_factory=lambda: TrainerConfig(max_epochs=12, num_threads=1))
 
 
 def train(config: Config, run: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from sonorant.functional import limit_dynamic_range
+from sonorant.functional import subtract_floor
 from sonorant.lengths import Padded, sequence_mask
 from sonorant.models import TdnnCtc
 
@@ -90,7 +90,7 @@ def relative_levels(
     Returns:
         ``(batch, time)``; NaN, which is neither quiet nor loud, where an utterance's level never changes.
     """
-    levels = limit_dynamic_range(features, lengths, dynamic_range).mean(2)
+    levels = subtract_floor(features, lengths, dynamic_range).mean(2)
     valid = sequence_mask(lengths, levels.shape[1])
     softest = torch.where(valid, levels, torch.inf).amin(1, keepdim=True)
     loudest = torch.where(valid, levels, -torch.inf).amax(1, keepdim=True)
