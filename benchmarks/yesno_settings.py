@@ -16,10 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
-import soxr
 import torch
 
-from sonorant.data.audio import load_audio
+from sonorant.data.audio import change_speed, load_audio
 from sonorant.data.manifest import Utterance
 from sonorant.data.yesno import load_yesno
 from sonorant.inference.evaluation import evaluate
@@ -52,7 +51,7 @@ def folds() -> list[list[Utterance]]:
 def errors_at(recognizer: Recognizer, utterances: Sequence[Utterance], speed: float) -> int:
     """Errors of the WFST on recordings played at another speed."""
     rate = recognizer.fbank.config.sample_rate
-    played = [soxr.resample(load_audio(utterance.path).samples, rate * speed, rate) for utterance in utterances]
+    played = [change_speed(load_audio(utterance.path).samples, speed) for utterance in utterances]
     log_probs = recognizer.log_probs([recognizer.extract(samples, rate) for samples in played])
     return error_rate(
         [utterance.words for utterance in utterances], recognizer.decode(log_probs), replications=0

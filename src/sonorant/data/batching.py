@@ -76,13 +76,15 @@ class BucketBatchSampler(Sampler[list[Draw]]):
 
     def parts(self) -> list[list[int]]:
         """This rank's part of each batch, from ``start`` on; empty where there are fewer utterances than ranks."""
-        return [batch[self._rank :: self._num_ranks] for batch in self.batches(self.epoch)[self.start :]]
+        return [self._part(batch) for batch in self.batches(self.epoch)[self.start :]]
 
     def __iter__(self) -> Iterator[list[Draw]]:
         """What is drawn for each part; where it is empty an utterance all the same, whose shapes are needed."""
-        batches = self.batches(self.epoch)[self.start :]
-        for batch, part in zip(batches, self.parts(), strict=True):
-            yield [self._draw(index) for index in part or batch[:1]]
+        for batch in self.batches(self.epoch)[self.start :]:
+            yield [self._draw(index) for index in self._part(batch) or batch[:1]]
+
+    def _part(self, batch: list[int]) -> list[int]:
+        return batch[self._rank :: self._num_ranks]
 
     def _draw(self, index: int) -> Draw:
         words = np.random.SeedSequence((self._seed, self.epoch, index)).generate_state(1)

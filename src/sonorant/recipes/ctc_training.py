@@ -3,11 +3,9 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sonorant.data.batching import BucketBatchSampler, StatefulLoader
 from sonorant.data.ctc import CtcDataset, collate_ctc
 from sonorant.data.feature_store import FeatureStore
 from sonorant.data.manifest import Utterance
@@ -16,6 +14,7 @@ from sonorant.inference.recognizer import Recognizer
 from sonorant.models import TdnnCtcConfig
 from sonorant.plots import plot_posteriors
 from sonorant.progress import progress_bar
+from sonorant.tasks.batches import loader_maker
 from sonorant.tasks.ctc_asr import CtcAsr
 from sonorant.tasks.optimization import OptimizerConfig
 from sonorant.tasks.silence_guide import SilenceGuideConfig
@@ -83,26 +82,16 @@ def fit_ctc(
     dataset = _dataset(recognizer, store, utterances, config.speeds)
     dev_dataset = _dataset(recognizer, store, dev, (1.0,)) if dev else None
 
-    def make_loader(examples: CtcDataset, rank: int, num_ranks: int) -> StatefulLoader:
-        sampler = BucketBatchSampler(
-            examples.lengths,
-            config.batch_size,
-            seed=config.seed,
-            pool_batches=config.pool_batches,
-            rank=rank,
-            num_ranks=num_ranks,
-        )
-        return StatefulLoader(examples, sampler, collate_fn=collate_ctc, num_workers=config.num_workers)
-
-    total_steps = len(make_loader(dataset, 0, 1)) * config.trainer.max_epochs
+    make_loader = loader_maker(dataset, collate_ctc, config, config.seed)
+    total_steps = len(make_loader(0, 1)) * config.trainer.max_epochs
     symbols, silence = recognizer.symbols, recognizer.silence
     task = CtcAsr(
         recognizer.model,
         config.optimizer,
-        partial(make_loader, dataset),
+        make_loader,
         total_steps=total_steps,
         blank=symbols.blank,
-        make_dev_loader=None if dev_dataset is None else partial(make_loader, dev_dataset),
+        make_dev_loader=None if dev_dataset is None else loader_maker(dev_dataset, collate_ctc, config, config.seed),
         silence=symbols.encode([silence])[0] if silence is not None and guide_silence else None,
         silence_guide=config.silence_guide,
     )

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import torch
 from safetensors.torch import load_file, save
 
-from sonorant.data.batching import BucketBatchSampler, StatefulLoader
 from sonorant.data.cmudict import FACTS, NEW_WORDS, load_cmudict
 from sonorant.data.facts import CorpusFacts
 from sonorant.data.g2p import G2pDataset, collate_g2p
@@ -25,6 +24,7 @@ from sonorant.inference.pronouncer import Pronouncer, SearchConfig
 from sonorant.inference.pronunciation_evaluation import evaluate_pronunciations, rates_table
 from sonorant.models import G2p, G2pConfig
 from sonorant.plots import plot_attention
+from sonorant.tasks.batches import loader_maker
 from sonorant.tasks.g2p import G2pLossConfig, G2pTask
 from sonorant.tasks.optimization import OptimizerConfig
 from sonorant.tasks.training import TrainerConfig, fit
@@ -217,18 +217,6 @@ def _fit_member(
     config: Config, model: G2p, examples: G2pDataset, dev_examples: G2pDataset, folder: Path, seed: int
 ) -> bool:
     """Train a model, unless an interrupted run has finished it; whether this process is the one that writes."""
-
-    def make_loader(dataset: G2pDataset, rank: int, num_ranks: int) -> StatefulLoader:
-        sampler = BucketBatchSampler(
-            dataset.lengths,
-            config.batch_size,
-            seed=seed,
-            pool_batches=config.pool_batches,
-            rank=rank,
-            num_ranks=num_ranks,
-        )
-        return StatefulLoader(dataset, sampler, collate_fn=collate_g2p, num_workers=config.num_workers)
-
     finished = folder / "finished.safetensors"
     if finished.is_file():
         model.load_state_dict(load_file(finished))
@@ -236,15 +224,15 @@ def _fit_member(
     trainer_config = replace(
         config.trainer, max_epochs=max(config.trainer.max_epochs, math.ceil(config.min_examples / len(examples)))
     )
-    total_steps = len(make_loader(examples, 0, 1)) * trainer_config.max_epochs
+    make_loader = loader_maker(examples, collate_g2p, config, seed)
+    total_steps = len(make_loader(0, 1)) * trainer_config.max_epochs
     task = G2pTask(
         model,
         config.optimizer,
-        # functions, since weight averaging copies the task with all that it holds, but no functions
-        lambda rank, num_ranks: make_loader(examples, rank, num_ranks),
+        make_loader,
         total_steps=total_steps,
         loss=config.loss,
-        make_dev_loader=lambda rank, num_ranks: make_loader(dev_examples, rank, num_ranks),
+        make_dev_loader=loader_maker(dev_examples, collate_g2p, config, seed),
     )
     averaged_from = config.optimizer.first_averaged_step(total_steps)
     trainer = fit(task, trainer_config, folder, seed=seed, averaged_from=averaged_from, select_by="dev_per")

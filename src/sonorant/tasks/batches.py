@@ -1,19 +1,61 @@
 """What all tasks do alike: they bring their own batches, optimizer and schedule, and stop when a loss is not finite."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from lightning.pytorch import LightningModule
 from torch import Tensor
 from torchmetrics import MeanMetric
 
-from sonorant.data.batching import StatefulLoader
+from sonorant.data.batching import BucketBatchSampler, StatefulLoader
 from sonorant.tasks.optimization import OptimizerConfig, one_cycle
 
-__all__ = ["BatchTask", "MakeLoader"]
+__all__ = ["BatchSettings", "BatchTask", "MakeLoader", "loader_maker"]
 
 MakeLoader = Callable[[int, int], StatefulLoader]
+
+
+class BatchSettings(Protocol):
+    """The settings of a recipe that say how it makes batches."""
+
+    @property
+    def batch_size(self) -> int:
+        """Utterances of a batch, over all devices."""
+
+    @property
+    def pool_batches(self) -> int:
+        """Batches that are sorted by length together."""
+
+    @property
+    def num_workers(self) -> int:
+        """Processes that prepare batches."""
+
+
+def loader_maker(dataset: Any, collate: Callable[..., Any], settings: BatchSettings, seed: int) -> MakeLoader:
+    """How each rank makes its loader of a dataset.
+
+    It is a function, and no partial, since weight averaging copies the task with all that it holds, but no functions.
+
+    Args:
+        dataset: with the ``lengths`` of its examples.
+        collate: from examples to a batch.
+        settings: of the recipe.
+        seed: of the order.
+    """
+
+    def make_loader(rank: int, num_ranks: int) -> StatefulLoader:
+        sampler = BucketBatchSampler(
+            dataset.lengths,
+            settings.batch_size,
+            seed=seed,
+            pool_batches=settings.pool_batches,
+            rank=rank,
+            num_ranks=num_ranks,
+        )
+        return StatefulLoader(dataset, sampler, collate_fn=collate, num_workers=settings.num_workers)
+
+    return make_loader
 
 
 class BatchTask(LightningModule):
