@@ -230,8 +230,10 @@ class G2p(nn.Module):
     def _encode(self, graphemes: Tensor, lengths: Tensor, masks: "_Masks | None" = None) -> Tensor:
         embedded = self.graphemes(graphemes)
         if masks is None:
-            return self.encoder(embedded, lengths)  # type: ignore[no-any-return]
-        return self.encoder(masks.apply("graphemes", embedded), lengths, masks.of_encoder())  # type: ignore[no-any-return]
+            encoded: Tensor = self.encoder(embedded, lengths)
+        else:
+            encoded = self.encoder(masks.apply("graphemes", embedded), lengths, masks.of_encoder())
+        return encoded
 
     def _dropout_masks(self, seeds: Tensor | None, graphemes: Tensor) -> "_Masks":
         config = self.config
@@ -246,7 +248,8 @@ class G2p(nn.Module):
         return _Masks(dict(zip(widths, torch.split(scaled, list(widths.values()), 2), strict=True)))
 
     def _read_out(self, decoded: Tensor, contexts: Tensor) -> Tensor:
-        return self.readout(torch.cat([decoded, contexts], 2)).tanh()  # type: ignore[no-any-return]
+        hidden: Tensor = self.readout(torch.cat([decoded, contexts], 2))
+        return hidden.tanh()
 
     def _ctc_log_probs(self, memory: Tensor, lengths: Tensor) -> Padded:
         assert self.ctc is not None
