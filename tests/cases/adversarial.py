@@ -86,7 +86,8 @@ def _golden_features(tensors: dict[str, Tensor], arguments: dict[str, Any]) -> I
 
 def _operator(inputs: Inputs) -> tuple[object, tuple[object, ...]]:
     fake, real = inputs["fake_maps_0_0"].clone().requires_grad_(), inputs["real_maps_0_0"]
-    return torch.ops.sonorant.feature_distance, (fake, real, ratio_lengths(inputs["length_ratios"], fake.shape[2]))
+    lengths = ratio_lengths(inputs["length_ratios"], fake.shape[2])
+    return torch.ops.sonorant.feature_distance, (fake, real, lengths, True)
 
 
 CASES = [

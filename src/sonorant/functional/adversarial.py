@@ -15,6 +15,8 @@ __all__ = ["feature_matching_loss", "lsgan_discriminator_loss", "lsgan_generator
 
 ScoreReduction = Literal["none", "sum"]
 
+_KERNEL_DTYPES = (torch.float32, torch.float64)
+
 
 def lsgan_discriminator_loss(
     real_scores: Sequence[Float[Tensor, "batch _"]],
@@ -116,8 +118,8 @@ def feature_matching_loss(
 
     .. math:: \sum_i \sum_l \mathrm{E}\,|D_i^l(x) - D_i^l(G)|
 
-    The expectation runs over the valid cells of a map. Real maps get no gradient. Value and gradient are each made in
-    one pass over the maps (about half a gigabyte in HiFi-GAN), without masks or differences of their size.
+    The expectation runs over the valid cells of a map. Real maps get no gradient. Maps are read once (they are
+    about half a gigabyte in HiFi-GAN): of each difference only the sign is kept, a byte, for the gradient.
 
     Args:
         real_maps: for each discriminator a list of maps ``(batch, channels, time)`` or
@@ -156,10 +158,11 @@ def feature_matching_loss(
             batch_size, num_channels, num_steps = fake.shape[:3]
             lengths = _valid_lengths(fake, length_ratios, num_steps, f"fake_{name}")
             period = fake.shape[3] if fake.dim() == 4 else 1
-            total = torch.ops.sonorant.feature_distance(
+            total, _ = torch.ops.sonorant.feature_distance(
                 fake.reshape(batch_size, num_channels, num_steps * period),
                 real.detach().reshape(batch_size, num_channels, num_steps * period),
                 lengths * period,
+                fake.requires_grad and torch.is_grad_enabled(),
             )
             values.append(total / (lengths.sum() * (num_channels * period)))
     return torch.stack(values).sum()
@@ -213,44 +216,52 @@ def _mean_squares(differences: Tensor, scores: Sequence[Tensor], length_ratios: 
 
 
 @torch.library.custom_op("sonorant::feature_distance", mutates_args=())
-def _feature_distance(fake: Tensor, real: Tensor, lengths: Tensor) -> Tensor:
-    """The sum of ``|fake - real|`` over the valid cells of maps ``(batch, channels, cells)``."""
+def _feature_distance(fake: Tensor, real: Tensor, lengths: Tensor, with_signs: bool) -> tuple[Tensor, Tensor]:
+    """Over the valid cells of maps ``(batch, channels, cells)``: the sum of ``|fake - real|``, and int8 ``sign(fake -
+    real)``, from which the gradient is made without reading the maps again. Without signs these are empty.
+    """
+    signs = fake.new_empty(fake.shape if with_signs else (0,), dtype=torch.int8)
     if _kernel_applies(fake, real):
-        from sonorant.functional.kernels.adversarial import l1_sums
+        from sonorant.functional.kernels.adversarial import l1_sums, l1_sums_and_signs
 
         sums = torch.empty(len(fake), dtype=torch.float64)
         arrays = (real.contiguous().numpy(), fake.contiguous().numpy(), lengths.contiguous().numpy(), sums.numpy())
-        kernels.run_over_batch(l1_sums, len(fake), *arrays)
-        return sums.sum().to(fake.dtype)
-    return _masked_difference(fake, real, lengths).abs_().sum()
+        if with_signs:
+            kernels.run_over_batch(l1_sums_and_signs, len(fake), *arrays, signs.numpy())
+        else:
+            kernels.run_over_batch(l1_sums, len(fake), *arrays)
+        return sums.sum().to(fake.dtype), signs
+    difference = _masked_difference(fake, real, lengths)
+    if with_signs:
+        signs.copy_(difference.sign())
+    return difference.abs_().sum(), signs
 
 
 @_feature_distance.register_fake
-def _(fake: Tensor, real: Tensor, lengths: Tensor) -> Tensor:
-    return fake.new_empty((), dtype=compute_dtype(fake))
+def _(fake: Tensor, real: Tensor, lengths: Tensor, with_signs: bool) -> tuple[Tensor, Tensor]:
+    signs = fake.new_empty(fake.shape if with_signs else (0,), dtype=torch.int8)
+    return fake.new_empty((), dtype=compute_dtype(fake)), signs
 
 
-@torch.library.custom_op("sonorant::feature_distance_gradient", mutates_args=())
-def _feature_distance_gradient(scale: Tensor, fake: Tensor, real: Tensor, lengths: Tensor) -> Tensor:
-    """``scale * sign(fake - real)`` in the valid cells, 0 elsewhere, in the dtype of ``fake``."""
-    if _kernel_applies(fake, real):
-        from sonorant.functional.kernels.adversarial import l1_gradient
+@torch.library.custom_op("sonorant::scaled_signs", mutates_args=())
+def _scaled_signs(scale: Tensor, signs: Tensor) -> Tensor:
+    """``scale * signs`` for a scalar and int8 ``(batch, channels, cells)``, without a copy of the signs as floats."""
+    if signs.device.type == "cpu" and scale.dtype in _KERNEL_DTYPES and kernels.available():
+        from sonorant.functional.kernels.adversarial import scale_signs
 
-        gradient = torch.empty_like(fake, memory_format=torch.contiguous_format)
-        arrays = (real.contiguous().numpy(), fake.contiguous().numpy(), lengths.contiguous().numpy())
-        number = scale.to(fake.dtype).numpy()[()]
-        kernels.run_over_batch(l1_gradient, len(fake), *arrays, number, gradient.numpy())
-        return gradient
-    return _masked_difference(fake, real, lengths).sign_().mul_(scale).to(fake.dtype)
+        product = signs.new_empty(signs.shape, dtype=scale.dtype)
+        kernels.run_over_batch(scale_signs, len(signs), signs.numpy(), scale.numpy()[()], product.numpy())
+        return product
+    return signs.to(scale.dtype).mul_(scale)
 
 
-@_feature_distance_gradient.register_fake
-def _(scale: Tensor, fake: Tensor, real: Tensor, lengths: Tensor) -> Tensor:
-    return torch.empty_like(fake, memory_format=torch.contiguous_format)
+@_scaled_signs.register_fake
+def _(scale: Tensor, signs: Tensor) -> Tensor:
+    return signs.new_empty(signs.shape, dtype=scale.dtype)
 
 
 def _kernel_applies(fake: Tensor, real: Tensor) -> bool:
-    supported = fake.dtype in (torch.float32, torch.float64) and real.dtype == fake.dtype
+    supported = fake.dtype in _KERNEL_DTYPES and real.dtype == fake.dtype
     return supported and fake.device.type == "cpu" and kernels.available()
 
 
@@ -261,13 +272,15 @@ def _masked_difference(fake: Tensor, real: Tensor, lengths: Tensor) -> Tensor:
     return difference.masked_fill_(~sequence_mask(lengths, fake.shape[2]).unsqueeze(1), 0.0).contiguous()
 
 
-def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs)
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    ctx.dtype = inputs[0].dtype
+    ctx.mark_non_differentiable(output[1])
+    ctx.save_for_backward(output[1])
 
 
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    gradient = torch.ops.sonorant.feature_distance_gradient(grad, *ctx.saved_tensors)
-    return gradient, None, None
+def _backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    (signs,) = ctx.saved_tensors
+    return torch.ops.sonorant.scaled_signs(grad.to(ctx.dtype), signs), None, None, None
 
 
 _feature_distance.register_autograd(_backward, setup_context=_setup_context)
