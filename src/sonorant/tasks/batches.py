@@ -104,7 +104,15 @@ class BatchTask(LightningModule):
 
     def configure_optimizers(self) -> dict[str, object]:  # type: ignore[override]
         """AdamW with a one-cycle schedule over the whole run."""
-        return one_cycle(self.parameters(), self._optimizer, self.total_steps)
+        fused = self.trainer.precision != "16-mixed"
+        return one_cycle(self.parameters(), self._optimizer, self.total_steps, fused=fused)
+
+    def configure_gradient_clipping(
+        self, optimizer: Any, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None
+    ) -> None:
+        """Clip the norm of all gradients; Lightning's own refuses fused optimizers, scaled gradients or not."""
+        if gradient_clip_val:
+            torch.nn.utils.clip_grad_norm_(self.parameters(), gradient_clip_val)
 
     def log_loss(self, losses: Tensor, name: str, ids: Sequence[str], weights: Tensor | float = 1.0) -> None:
         """Log the mean loss of an epoch over all utterances and ranks.

@@ -36,13 +36,22 @@ class OptimizerConfig:
         return total_steps - max(1, round(total_steps * self.averaged_fraction))
 
 
-def one_cycle(parameters: Iterable[torch.nn.Parameter], config: OptimizerConfig, total_steps: int) -> dict[str, object]:
+def one_cycle(
+    parameters: Iterable[torch.nn.Parameter], config: OptimizerConfig, total_steps: int, *, fused: bool = False
+) -> dict[str, object]:
     """The optimizer and its schedule, in the form that Lightning takes.
+
+    Args:
+        parameters: to train.
+        config: see :class:`OptimizerConfig`.
+        total_steps: of the whole run.
+        fused: one kernel for each step, four times as fast on a CPU. It does not go with clipping while a gradient
+            scaler (``16-mixed``) is at work.
 
     References:
         Loshchilov and Hutter 2019, arXiv 1711.05101 (AdamW); Smith and Topin 2018, arXiv 1708.07120 (one cycle).
     """
-    optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
+    optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate, weight_decay=config.weight_decay, fused=fused)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, config.learning_rate, total_steps=total_steps)
     return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
