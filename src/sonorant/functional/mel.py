@@ -85,10 +85,10 @@ def mel_filterbank(
         )
     edges = mel_edges(n_mels, f_min, f_max, mel_scale)
     spacing = sample_rate / n_fft
-    for index, (low, high) in enumerate(zip(edges, edges[2:], strict=False)):
-        if (math.floor(low / spacing) + 1) * spacing >= high:
+    for index, (begin, end) in enumerate(zip(edges, edges[2:], strict=False)):
+        if (math.floor(begin / spacing) + 1) * spacing >= end:
             raise ValueError(
-                f"mel bin {index} ({low:.1f} to {high:.1f} Hz) lies between two bins of the transform, which are "
+                f"mel bin {index} ({begin:.1f} to {end:.1f} Hz) lies between two bins of the transform, which are "
                 f"{spacing:.1f} Hz apart; n_mels {n_mels} must be smaller, or n_fft {n_fft} larger"
             )
     corners = torch.tensor(edges, dtype=torch.float64, device=device)
