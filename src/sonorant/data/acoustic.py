@@ -163,6 +163,8 @@ class AcousticExtractor:
         """
         samples = check_samples(samples, "samples")
         config = self.config
+        if self.num_frames(len(samples)) == 0:
+            return torch.zeros(0, self.num_features)
         frames = self._frames(samples)
         magnitudes = torch.fft.rfft(frames).abs()
         log_mel = (magnitudes @ self._filters).clamp(min=LOG_FLOOR).log()

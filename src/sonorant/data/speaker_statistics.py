@@ -111,7 +111,8 @@ def collect_statistics(
         ValueError: no recording has a voiced frame.
     """
     corpus, speakers, number = _Sums(), dict[str, _Sums](), 0
-    for number, (speaker, recording) in enumerate(features, start=1):
+    for speaker, recording in features:
+        number += 1
         values = torch.stack([recording.f0.log(), recording.energy])[:, recording.voiced].double()
         corpus.add(values)
         speakers.setdefault(speaker or "", _Sums()).add(values)
@@ -151,6 +152,6 @@ class _Sums:
         self.count = total
 
     def statistics(self) -> SpeakerStatistics:
-        (log_f0, energy) = self._means.tolist()
+        log_f0, energy = self._means.tolist()
         deviations = [max(math.sqrt(square / self.count), _MIN_STD) for square in self._squares.tolist()]
         return SpeakerStatistics(self.count, log_f0, deviations[0], energy, deviations[1])
