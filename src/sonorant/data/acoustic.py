@@ -16,7 +16,7 @@ __all__ = ["AcousticConfig", "AcousticExtractor", "AcousticFeatures"]
 
 LOG_FLOOR = 1e-5  # of magnitudes in mel bins, and of the root mean square
 _REVISION = 1  # goes up whenever the same samples and settings give other features
-_MIN_F0_FLOOR = 40.0  # Hz; WORLD's filters for what lies lower do not end
+_MIN_F0_FLOOR = 40.0  # Hz: below any voice; the silence that f0 is estimated in holds four such periods
 
 
 class AcousticFeatures(NamedTuple):
