@@ -12,9 +12,10 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from sonorant import plots
+from sonorant.data.acoustic import AcousticConfig, AcousticFeatures
 from sonorant.functional import beta_binomial_prior, monotonic_alignment_search
 from sonorant.inference import Recognizer
-from sonorant.plots import plot_attention, plot_posteriors
+from sonorant.plots import plot_acoustic, plot_attention, plot_posteriors
 
 Write = Callable[..., Path]
 PNG = b"\x89PNG"
@@ -99,3 +100,43 @@ def test_posteriors_show_every_symbol(
     legend = posteriors.get_legend()
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == list(recognizer.symbols.symbols)
+
+
+def acoustic(num_frames: int = 50) -> tuple[AcousticFeatures, AcousticConfig]:
+    config = AcousticConfig(sample_rate=8000, n_fft=256, hop_length=80, n_mels=20)
+    f0 = torch.where(torch.arange(num_frames) < 30, 120.0, 0.0)
+    return AcousticFeatures(torch.randn(num_frames, 20), torch.full((num_frames,), -2.0), f0, f0 > 0), config
+
+
+def test_acoustic_features_lie_over_each_other(tmp_path: Path, drawn: list[Figure]) -> None:
+    features, config = acoustic()
+    plot_acoustic(features, config, path=tmp_path / "acoustic.png", title="a.wav")
+    assert (tmp_path / "acoustic.png").read_bytes().startswith(PNG)
+    spectrum, pitch, _, loudness = drawn[0].axes
+    (image,) = spectrum.images
+    np.testing.assert_array_equal(image.get_array(), features.log_mel.T)
+    assert image.get_extent() == [0, 0.5, -0.5, 19.5]
+    assert spectrum.get_title() == "a.wav"
+    labels = [label.get_text() for label in spectrum.get_yticklabels()]
+    assert labels == ["125", "250", "500", "1000", "2000"]
+    peaks = dict(zip(labels, spectrum.get_yticks(), strict=True))
+    assert config.mel_frequencies[round(peaks["1000"])] == pytest.approx(1000, rel=0.1)
+    seconds, hertz = pitch.lines[0].get_data()
+    np.testing.assert_allclose(seconds, (np.arange(50) + 0.5) / 100)
+    np.testing.assert_array_equal(hertz, np.where(np.arange(50) < 30, 120, np.nan))
+    np.testing.assert_allclose(np.asarray(loudness.lines[0].get_data()[1]), -2 * 8.686, rtol=1e-4)
+
+
+def test_an_utterance_without_voice_is_drawn(tmp_path: Path) -> None:
+    features, config = acoustic()
+    silent = features._replace(f0=torch.zeros(50), voiced=torch.zeros(50, dtype=torch.bool))
+    plot_acoustic(silent, config, path=tmp_path / "silent.png")
+    assert (tmp_path / "silent.png").read_bytes().startswith(PNG)
+
+
+def test_features_of_another_configuration_are_not_drawn(tmp_path: Path) -> None:
+    features, config = acoustic()
+    with pytest.raises(ValueError, match=r"log_mel is \(50, 19\); frames of 20 mel bins are needed"):
+        plot_acoustic(features._replace(log_mel=features.log_mel[:, 1:]), config, path=tmp_path / "a.png")
+    with pytest.raises(ValueError, match=r"log_mel is \(0, 20\)"):
+        plot_acoustic(AcousticFeatures(*(field[:0] for field in features)), config, path=tmp_path / "a.png")

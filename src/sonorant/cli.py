@@ -25,7 +25,7 @@ EXTRAS = {"lightning": "train", "jsonargparse": "train", "matplotlib": "train", 
     ("soundfile", "soxr", "kaldi_native_fbank", "safetensors"), "audio"
 )
 EXTRAS |= dict.fromkeys(("kaldifst", "kaldi_decoder", "kaldilm", "kaldialign"), "decode")
-EXTRAS |= dict.fromkeys(("onnx", "onnxscript", "onnxruntime"), "export")
+EXTRAS |= dict.fromkeys(("onnx", "onnxscript", "onnxruntime"), "export") | {"pyworld": "tts"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

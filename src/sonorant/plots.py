@@ -1,5 +1,6 @@
 """Pictures of what models do."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,15 +11,18 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
+from sonorant.data.acoustic import AcousticConfig, AcousticFeatures
 from sonorant.data.manifest import Utterance
 from sonorant.decoding.ctc import ctc_greedy_decode
 from sonorant.inference import Recognizer
 from sonorant.lengths import Padded
 
-__all__ = ["plot_attention", "plot_posteriors"]
+__all__ = ["plot_acoustic", "plot_attention", "plot_posteriors"]
 
 _MANY_SYMBOLS = 8  # of more only those are drawn that are
 _VISIBLE = 0.05  # probable somewhere
+_DECIBELS_PER_NAT = 20 / math.log(10)
+_OCTAVES = (125, 250, 500, 1000, 2000, 4000, 8000, 16000)  # Hz
 
 
 def plot_posteriors(recognizer: Recognizer, recording: Path | Utterance, output: Path) -> None:
@@ -82,6 +86,43 @@ def plot_attention(
     axes.set(xlabel="output frame" if outputs is None else "output", ylabel="input token")
     if outputs is not None:
         axes.set_xticks(range(num_queries), outputs, fontsize=min(10, 900 / num_queries))
+    figure.savefig(path, dpi=120)
+
+
+def plot_acoustic(features: AcousticFeatures, config: AcousticConfig, *, path: Path, title: str = "") -> None:
+    """Draw the log mel spectrum of one recording and, under it, its f0 and its energy.
+
+    Args:
+        features: without padding.
+        config: what they were computed with.
+        path: the PNG file.
+        title: over the picture.
+
+    Raises:
+        ValueError: no frames, or another number of mel bins than the configuration has.
+    """
+    num_frames, n_mels = features.log_mel.shape
+    if num_frames == 0 or n_mels != config.n_mels:
+        raise ValueError(f"log_mel is ({num_frames}, {n_mels}); frames of {config.n_mels} mel bins are needed")
+    log_mel, energy, f0, voiced = (field.detach().cpu().numpy() for field in features)
+    shift = config.hop_length / config.sample_rate
+    figure = Figure(figsize=(12, 6), layout="constrained")
+    spectrum, pitch = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
+    extent = (0, num_frames * shift, -0.5, n_mels - 0.5)
+    image = spectrum.imshow(log_mel.T, origin="lower", aspect="auto", interpolation="nearest", extent=extent)
+    figure.colorbar(image, ax=spectrum, label="log magnitude", pad=0.01)
+    peaks = config.mel_frequencies
+    octaves = [frequency for frequency in _OCTAVES if peaks[0] <= frequency <= peaks[-1]]
+    spectrum.set_yticks(np.interp(octaves, peaks, np.arange(n_mels)), [str(frequency) for frequency in octaves])
+    spectrum.set(ylabel="Hz", title=title)
+
+    seconds = (np.arange(num_frames) + 0.5) * shift
+    pitch.plot(seconds, np.where(voiced, f0, np.nan), ".-", color="tab:red", linewidth=1.2, markersize=3)
+    pitch.set(xlabel="seconds", xlim=(0, num_frames * shift))
+    pitch.set_ylabel("f0 in Hz", color="tab:red")
+    loudness = pitch.twinx()
+    loudness.plot(seconds, energy * _DECIBELS_PER_NAT, color="0.5", linewidth=1.0)
+    loudness.set_ylabel("energy in dB of full scale", color="0.35")
     figure.savefig(path, dpi=120)
 
 

@@ -1,24 +1,27 @@
 """Features on disk."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
 import torch
 
+from sonorant.data.acoustic import AcousticConfig, AcousticExtractor
 from sonorant.data.audio import change_speed
 from sonorant.data.feature_store import FeatureStore, StoredFeatures
 from sonorant.data.features import FbankConfig
-from sonorant.data.frontend import Frontend, RecordingConfig
+from sonorant.data.frontend import Extractor, Frontend, RecordingConfig
 from sonorant.data.manifest import Utterance
 
 FEATURES = FbankConfig(sample_rate=8000, n_mels=23)
+ACOUSTIC = AcousticConfig(sample_rate=8000, n_fft=256, hop_length=80, n_mels=23)
 
 
-class CountingFrontend(Frontend):
+class CountingFrontend(Frontend[Extractor]):
     """Counts what is computed."""
 
     computed = 0
@@ -34,17 +37,21 @@ def utterances(write_wav: Callable[..., Path]) -> list[Utterance]:
 
 
 def collect(
-    folder: Path | None, utterances: Sequence[Utterance], speeds: Sequence[float] = (1.0, 0.9), **options: object
+    folder: Path | None, utterances: Sequence[Utterance], speeds: Sequence[float] = (1.0, 0.9), **options: Any
 ) -> tuple[FeatureStore, list[StoredFeatures], CountingFrontend]:
-    frontend = CountingFrontend(replace(FEATURES, **options.pop("features", {})), RecordingConfig(**options))
+    kind = options.pop("kind", FEATURES)
+    frontend = CountingFrontend(replace(kind, **options.pop("features", {})), RecordingConfig(**options))
     store = FeatureStore(frontend, folder)
     return store, store.collect(utterances, speeds, jobs=2), frontend
 
 
 @pytest.mark.parametrize("on_disk", [True, False])
-def test_features_are_those_of_the_frontend(tmp_path: Path, utterances: list[Utterance], on_disk: bool) -> None:
+@pytest.mark.parametrize("kind", [FEATURES, ACOUSTIC], ids=["fbank", "acoustic"])
+def test_features_are_those_of_the_frontend(
+    tmp_path: Path, utterances: list[Utterance], kind: FbankConfig | AcousticConfig, on_disk: bool
+) -> None:
     done: list[int] = []
-    frontend = Frontend(FEATURES)
+    frontend: Frontend[Extractor] = Frontend(kind)
     store = FeatureStore(frontend, tmp_path / "cache" if on_disk else None)
     stored = store.collect(utterances, [1.0, 0.9], progress=done.append)
     assert done == [1, 2, 3]
@@ -76,6 +83,57 @@ def test_other_settings_give_other_files(tmp_path: Path, utterances: list[Uttera
     collect(tmp_path / "cache", utterances)
     _, _, frontend = collect(tmp_path / "cache", utterances, **changed)
     assert frontend.computed == 6
+
+
+def test_kinds_of_features_share_a_folder(tmp_path: Path, utterances: list[Utterance]) -> None:
+    collect(tmp_path / "cache", utterances)
+    store, stored, frontend = collect(tmp_path / "cache", utterances, kind=ACOUSTIC)
+    assert frontend.computed == 6
+    assert all(store.read(entry).shape == (entry.num_frames, 25) for entry in stored)
+    for kind in (FEATURES, ACOUSTIC):
+        assert collect(tmp_path / "cache", utterances, kind=kind)[2].computed == 0
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(ACOUSTIC)])
+def test_every_acoustic_setting_gives_other_files(tmp_path: Path, utterances: list[Utterance], name: str) -> None:
+    changed = {
+        "sample_rate": 16000,
+        "n_fft": 512,
+        "win_length": 200,
+        "hop_length": 100,
+        "n_mels": 20,
+        "f_min": 50.0,
+        "f_max": 3800.0,
+        "f0_floor": 70.0,
+        "f0_ceiling": 400.0,
+    }
+    collect(tmp_path / "cache", utterances[:1], [1.0], kind=ACOUSTIC)
+    _, _, frontend = collect(
+        tmp_path / "cache", utterances[:1], [1.0], kind=ACOUSTIC, features={name: changed[name]}, resample=True
+    )
+    assert frontend.computed == 1
+
+
+def test_another_revision_of_the_features_gives_other_files(
+    tmp_path: Path, utterances: list[Utterance], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collect(tmp_path / "cache", utterances, kind=ACOUSTIC)
+    settings = Frontend(ACOUSTIC).extractor.settings
+    monkeypatch.setattr(AcousticExtractor, "settings", {**settings, "revision": 0})
+    assert collect(tmp_path / "cache", utterances, kind=ACOUSTIC)[2].computed == 6
+
+
+def test_names_of_files_stay_as_they_were() -> None:
+    samples = np.arange(-400, 400, dtype=np.float32) / 1024
+    names = {
+        (RecordingConfig(), 1.0): "8c/e486bdfb7480e99c4d4e417d1e43d292c34bd08e0e6c197e35446ef0a457c0",
+        (RecordingConfig(edge_seconds=0.2, edge_level_db=-5.0), 0.9): (
+            "2a/4bdf1c42d709904dc4788ec3ad7cb9255b3316141cb0cad9941b86ed03a724"
+        ),
+    }
+    for (recordings, speed), name in names.items():
+        store = FeatureStore(Frontend(FEATURES, recordings), Path("cache"))
+        assert store._path(samples, speed) == Path("cache") / f"{name}.npy"
 
 
 def test_another_recording_gives_another_file(tmp_path: Path, utterances: list[Utterance]) -> None:

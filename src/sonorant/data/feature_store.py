@@ -7,9 +7,8 @@ import os
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,7 +21,7 @@ from sonorant.data.parallel import map_in_order
 
 __all__ = ["FeatureStore", "StoredFeatures"]
 
-_VERSION = 1  # goes up whenever the same samples and settings give other features
+_VERSION = 1  # goes up whenever the same samples and settings give other features, or files of another form
 _CHECKSUM_BYTES = 4
 
 
@@ -49,11 +48,11 @@ class FeatureStore:
     share the folder; and one that is damaged is computed again when it is read.
 
     Args:
-        frontend: samples to features.
+        frontend: samples to features, of any kind: those of several kinds may share a folder.
         folder: where files are kept; None keeps the features in memory.
     """
 
-    def __init__(self, frontend: Frontend, folder: Path | None) -> None:
+    def __init__(self, frontend: Frontend[Any], folder: Path | None) -> None:
         self._frontend = frontend
         self._folder = folder
 
@@ -82,7 +81,7 @@ class FeatureStore:
         return stored
 
     def read(self, stored: StoredFeatures) -> Tensor:
-        """The features, float32 ``(frames, n_mels)``.
+        """The features, float32 ``(frames, num_features)``.
 
         Raises:
             ValueError: the file is damaged, and the recording is no longer the one that it was made of.
@@ -90,7 +89,7 @@ class FeatureStore:
         if stored.path is None:
             assert stored.features is not None
             return stored.features
-        features = _read(stored.path, (stored.num_frames, self._frontend.fbank.config.n_mels))
+        features = _read(stored.path, (stored.num_frames, self._frontend.extractor.num_features))
         if features is None:
             samples = self._frontend.load(stored.utterance).samples
             if self._path(samples, stored.speed) != stored.path:
@@ -118,14 +117,7 @@ class FeatureStore:
     def _path(self, samples: Samples, speed: float) -> Path | None:
         if self._folder is None:
             return None
-        recordings = self._frontend.recordings
-        settings = {
-            "version": _VERSION,
-            "speed": speed,
-            "edge_seconds": recordings.edge_seconds,
-            "edge_level_db": recordings.edge_level_db,
-            **asdict(self._frontend.fbank.config),
-        }
+        settings = {"version": _VERSION, "speed": speed, **self._frontend.settings}
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
         digest.update(np.ascontiguousarray(samples).tobytes())
         name = digest.hexdigest()

@@ -1,6 +1,6 @@
 """Acoustic features."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,10 @@ class FbankConfig:
         if self.n_mels < 1 or self.frame_length_ms <= 0 or self.frame_shift_ms <= 0:
             raise ValueError(f"n_mels, frame_length_ms and frame_shift_ms must be positive; got {self}")
 
+    def extractor(self) -> "Fbank":
+        """What computes these features."""
+        return Fbank(self)
+
 
 class Fbank:
     """Computes :class:`FbankConfig` features with kaldi-native-fbank: no dither, edges mirrored, energy floor 1e-10.
@@ -72,6 +76,21 @@ class Fbank:
     def __reduce__(self) -> tuple[type["Fbank"], tuple[FbankConfig]]:
         """For worker processes: the options of kaldi-native-fbank cannot be pickled."""
         return Fbank, (self.config,)
+
+    @property
+    def sample_rate(self) -> int:
+        """Of the samples, in Hz."""
+        return self.config.sample_rate
+
+    @property
+    def num_features(self) -> int:
+        """Columns: the mel bins."""
+        return self.config.n_mels
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """All that the features depend on besides the samples."""
+        return asdict(self.config)
 
     def num_frames(self, num_samples: int) -> int:
         """Frames of a recording of so many samples."""

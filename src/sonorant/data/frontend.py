@@ -2,19 +2,52 @@
 
 import zlib
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from torch import Tensor
 
 from sonorant.data.audio import Audio, Samples, cut_frames
-from sonorant.data.features import Fbank, FbankConfig
 from sonorant.data.manifest import Utterance
 
-__all__ = ["Frontend", "RecordingConfig", "pad_edges"]
+__all__ = ["Extractor", "ExtractorConfig", "Frontend", "RecordingConfig", "pad_edges"]
 
 _STEP = 1 / 32768  # of 16-bit samples: the least noise that is added, for no edge may be digital silence
 _HEADROOM_DB = 35.0  # the noise stays this far below the loudest 10 ms: a clip cut tightly shows no background
 _FRAMES_PER_SECOND = 100
+
+
+class Extractor(Protocol):
+    """Samples at one rate to features."""
+
+    @property
+    def sample_rate(self) -> int:
+        """Of the samples, in Hz."""
+
+    @property
+    def num_features(self) -> int:
+        """Columns."""
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """All that the features depend on besides the samples, in a form that JSON takes."""
+
+    def num_frames(self, num_samples: int) -> int:
+        """Frames of a recording of so many samples."""
+
+    def __call__(self, samples: Samples) -> Tensor:
+        """Compute float32 features ``(frames, num_features)`` of samples ``(samples,)``."""
+
+
+E = TypeVar("E", bound=Extractor)
+E_co = TypeVar("E_co", bound=Extractor, covariant=True)
+
+
+class ExtractorConfig(Protocol[E_co]):
+    """The settings of an extractor, which make it."""
+
+    def extractor(self) -> E_co:
+        """What computes the features."""
 
 
 @dataclass(frozen=True)
@@ -39,42 +72,49 @@ class RecordingConfig:
             raise ValueError(f"edge_seconds must lie in [0, 60); got {self.edge_seconds}")
 
 
-class Frontend:
+class Frontend(Generic[E]):
     """Utterances to samples, and samples to features.
 
     Args:
-        features: the filterbanks.
+        features: which features, such as :class:`~sonorant.data.features.FbankConfig` or
+            :class:`~sonorant.data.acoustic.AcousticConfig`.
         recordings: see :class:`RecordingConfig`.
     """
 
-    def __init__(self, features: FbankConfig, recordings: RecordingConfig | None = None) -> None:
-        self.fbank = Fbank(features)
+    def __init__(self, features: ExtractorConfig[E], recordings: RecordingConfig | None = None) -> None:
+        self.extractor = features.extractor()
         self.recordings = recordings or RecordingConfig()
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """All that the features depend on besides the samples that :meth:`load` gives."""
+        edges = {"edge_seconds": self.recordings.edge_seconds, "edge_level_db": self.recordings.edge_level_db}
+        return {**edges, **self.extractor.settings}
 
     def load(self, utterance: Utterance) -> Audio:
         """The samples of an utterance at the model's rate, without edges."""
         return utterance.load_audio(
-            self.fbank.config.sample_rate,
+            self.extractor.sample_rate,
             allow_resampling=self.recordings.resample,
             mix_channels=self.recordings.mix_channels,
         )
 
     def num_frames(self, num_samples: int) -> int:
         """Frames of a recording of so many samples, edges included."""
-        return self.fbank.num_frames(num_samples + 2 * self._edge)
+        return self.extractor.num_frames(num_samples + 2 * self._edge)
 
     def __call__(self, samples: Samples) -> Tensor:
-        """Compute the features ``(frames, n_mels)`` of samples ``(samples,)``, with their edges."""
-        return self.fbank(self.pad(samples))
+        """Compute the features ``(frames, num_features)`` of samples ``(samples,)``, with their edges."""
+        return self.extractor(self.pad(samples))
 
     def pad(self, samples: Samples) -> Samples:
         """The samples with their edges."""
-        rate = self.fbank.config.sample_rate
+        rate = self.extractor.sample_rate
         return pad_edges(samples, rate, self._edge, level_db=self.recordings.edge_level_db)
 
     @property
     def _edge(self) -> int:
-        return round(self.recordings.edge_seconds * self.fbank.config.sample_rate)
+        return round(self.recordings.edge_seconds * self.extractor.sample_rate)
 
 
 def pad_edges(samples: Samples, sample_rate: int, edge: int, *, level_db: float = 0.0) -> Samples:

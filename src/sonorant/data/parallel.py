@@ -15,7 +15,7 @@ R = TypeVar("R")
 def map_in_order(function: Callable[[T], R], items: Iterable[T], jobs: int | None = None) -> Iterator[R]:
     """Results in the order of the items, from threads that are never far ahead of the one who takes them.
 
-    Reading, resampling and filterbanks let go of Python's lock, so threads are enough.
+    Reading, resampling, filterbanks and f0 let go of Python's lock, so threads are enough.
 
     Args:
         function: what is done with an item.

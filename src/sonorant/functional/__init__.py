@@ -8,6 +8,7 @@ from sonorant.functional.ctc import ctc_loss, ctc_required_frames
 from sonorant.functional.flow import FlowNll, flow_nll
 from sonorant.functional.forward_sum import forward_sum_loss
 from sonorant.functional.location_attention import location_attention_weights
+from sonorant.functional.mel import mel_filterbank
 from sonorant.functional.monotonic_alignment import monotonic_alignment_durations, monotonic_alignment_search
 from sonorant.functional.normalization import masked_batch_norm, subtract_floor, utterance_cmvn
 from sonorant.functional.regression import masked_bce_with_logits_loss, masked_l1_loss, masked_mse_loss
@@ -41,6 +42,7 @@ __all__ = [
     "masked_l1_loss",
     "masked_mse_loss",
     "masked_softmax",
+    "mel_filterbank",
     "monotonic_alignment_durations",
     "monotonic_alignment_search",
     "multi_resolution_stft_loss",

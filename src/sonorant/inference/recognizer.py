@@ -84,7 +84,7 @@ class Recognizer:
     @property
     def fbank(self) -> Fbank:
         """The filterbanks."""
-        return self.frontend.fbank
+        return self.frontend.extractor
 
     @cached_property
     def _wfst(self) -> WfstDecoder:
