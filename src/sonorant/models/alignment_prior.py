@@ -2,51 +2,56 @@
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from sonorant.functional import beta_binomial_prior
+from sonorant.functional import beta_binomial_prior, subtract_floor
 from sonorant.lengths import check_lengths, sequence_mask
 
-__all__ = ["AlignmentPrior", "sound_probability"]
+__all__ = ["AlignmentPrior", "SoundAndSilence", "sound_and_silence"]
 
 _SMALLEST = 1e-8  # of a prior, so that nothing is impossible
 _DECIBELS = 10 / math.log(10)  # of a nat of power
+_DYNAMIC_RANGE = 16.0  # nats, 70 dB: what is softer is digital silence, or as good as that
+_BACKGROUND, _SPEECH = 0.03, 0.95  # quantiles of the levels
+_SPREADS = 3.0  # of the quiet frames' levels: further above the background, a frame is no part of it
 
 
 @dataclass(frozen=True)
 class AlignmentPrior:
-    """The diagonal of the sound, and boundary tokens where it is quiet.
+    """The diagonal of the sound, boundary tokens where it is quiet, and the others where it is not.
 
     Frames of a text's recording are taken for sound if they are louder than its background. The beta-binomial prior
-    runs over these alone: silence, at the edges or in the middle, does not take part in the diagonal.
+    runs over these alone: silence, at the edges or in the middle, does not take part in the diagonal. In loud frames
+    boundary tokens are less likely, or they would eat the ends of words; in long silences all others are, or the last
+    token of a word would learn to last as long as the silence after it.
 
     Args:
         steps: into which the sound is cut at most: the fewer, the wider the prior about the diagonal.
-        penalty: how many nats a boundary token is less likely in a loud frame; 0 leaves energy out.
-        margin: decibels above the background from which on a frame is loud.
+        penalty: how many nats a token is less likely in a frame of the wrong kind; 0 leaves levels out.
+        margin: decibels above the background from which on a frame is loud. It grows by itself where the background
+            is not steady.
         softness: decibels over which that comes about.
-        quantile: of the frames' levels which is the background.
-        largest_range: decibels below the loudest frame at which the background is at least, so that digital silence is
-            no different from a quiet room.
+        longest_closure: frames; the parts of a silence that lasts longer are no part of a word.
     """
 
     steps: int = 100
     penalty: float = 12.0
-    margin: float = 10.0
-    softness: float = 1.5
-    quantile: float = 0.03
-    largest_range: float = 50.0
-    smooth: int = 3
+    margin: float = 4.0
+    softness: float = 0.7
+    longest_closure: int = 15
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or self.penalty < 0 or self.softness <= 0 or not 0 <= self.quantile < 1:
-            raise ValueError(
-                f"steps and softness must be positive, penalty not negative, quantile in [0, 1); got {self}"
-            )
+        for name, least in (("steps", 1), ("penalty", 0), ("longest_closure", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}; got {getattr(self, name)}")
+        for name in ("margin", "softness"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive; got {getattr(self, name)}")
 
     def log_prior(
         self,
@@ -66,10 +71,10 @@ class AlignmentPrior:
         Returns:
             ``(batch, query, key)``; of no use beyond the lengths.
         """
-        sound = sound_probability(features, feature_lengths, self)
-        log_prior = (self._diagonal(sound > 0.5, feature_lengths, token_lengths, is_boundary.shape[1]) + _SMALLEST).log()
-        penalty = -self.penalty * sound.unsqueeze(2)
-        return log_prior + torch.where(is_boundary.unsqueeze(1), penalty, 0.0)
+        found = sound_and_silence(features, feature_lengths, self)
+        diagonal = self._diagonal(found.sound > 0.5, feature_lengths, token_lengths, is_boundary.shape[1])
+        wrong = torch.where(is_boundary.unsqueeze(1), found.sound.unsqueeze(2), found.silence.unsqueeze(2))
+        return (diagonal + _SMALLEST).log() - self.penalty * wrong
 
     def _diagonal(self, sound: Tensor, lengths: Tensor, token_lengths: Tensor, num_keys: int) -> Tensor:
         valid = sequence_mask(lengths, sound.shape[1])
@@ -88,27 +93,54 @@ class AlignmentPrior:
         return torch.where(before, first, torch.where(after, last, spread))
 
 
-def sound_probability(
+class SoundAndSilence(NamedTuple):
+    """Of each frame ``(batch, time)``: how sure it is that it is no silence, and that it is part of a long silence."""
+
+    sound: Tensor
+    silence: Tensor
+
+
+def sound_and_silence(
     features: Float[Tensor, "batch time features"], lengths: Int[Tensor, " batch"], prior: AlignmentPrior
-) -> Float[Tensor, "batch time"]:
-    """How sure it is that a frame is more than background, by its level alone.
+) -> SoundAndSilence:
+    """What frames are, by their level above the background of their recording alone.
+
+    The level is the mean of all features, so that a hum hides no fricative. Digital silence is no background: where
+    recordings are filled up with it, their own background is looked for in the rest.
 
     Args:
         features: ``(batch, time, features)``, log energies.
         lengths: ``(batch,)``, frames.
-        prior: says what the background is.
+        prior: its margin, softness and longest closure.
 
     Returns:
-        ``(batch, time)`` in [0, 1], 0 beyond the lengths; 0 everywhere in a recording whose level never changes.
+        ``SoundAndSilence``, in [0, 1], 0 beyond the lengths. Where the background is not steady neither is sure.
     """
     check_lengths(lengths, "lengths", batch_size=len(features), max_length=features.shape[1])
     valid = sequence_mask(lengths, features.shape[1])
-    levels = torch.where(valid, features.float().logsumexp(2) * _DECIBELS, 0.0)
-    if prior.smooth > 1:
-        window = F.avg_pool1d(torch.stack([levels, valid.float()], 1), prior.smooth, 1, prior.smooth // 2)
-        levels = window[:, 0] / window[:, 1].clamp(min=0.1)
-    ordered = torch.where(valid, levels, torch.inf).sort(1).values
-    place = ((lengths - 1) * prior.quantile).long().unsqueeze(1)
-    loudest = torch.where(valid, levels, -torch.inf).amax(1, keepdim=True)
-    floor = torch.maximum(ordered.gather(1, place), loudest - prior.largest_range)
-    return torch.where(valid, torch.sigmoid((levels - floor - prior.margin) / prior.softness), 0.0)
+    levels = subtract_floor(features.float(), lengths, _DYNAMIC_RANGE).mean(2) * _DECIBELS
+    alive = valid & (levels > 0.1)
+    floor, top = _quantile(levels, alive, _BACKGROUND), _quantile(levels, alive, _SPEECH)
+    quiet = alive & (levels <= (floor + top) / 2)
+    spread = _quantile(levels, quiet, 0.5) - floor
+    margin = torch.minimum(_SPREADS * spread, (top - floor) / 2).clamp(min=prior.margin)
+    sound = torch.sigmoid((levels - floor - margin) / prior.softness)
+    hush = torch.where(valid, torch.sigmoid((floor + prior.margin - levels) / prior.softness), 1.0)
+    return SoundAndSilence(
+        torch.where(valid, sound, 0.0), torch.where(valid, _opened(hush, prior.longest_closure), 0.0)
+    )
+
+
+def _quantile(values: Tensor, mask: Tensor, share: float) -> Tensor:
+    """Of the values where the mask is True, ``(batch, 1)``; 0 where it is True nowhere."""
+    count = mask.sum(1, keepdim=True)
+    ordered = torch.where(mask, values, torch.inf).sort(1).values
+    found = ordered.gather(1, ((count - 1).clamp(min=0) * share).long())
+    return torch.where(count > 0, found, 0.0)
+
+
+def _opened(values: Tensor, size: int) -> Tensor:
+    """The largest value that is kept for so many frames (at the edges: and beyond them) around each frame."""
+    padded = F.pad(values.unsqueeze(1), (size - 1, size - 1), value=1.0)
+    lowest = -F.max_pool1d(-padded, size, 1)
+    return F.max_pool1d(lowest, size, 1).squeeze(1)
