@@ -12,7 +12,7 @@ from torch import Tensor
 
 from sonorant.data.manifest import Utterance
 from sonorant.decoding.ctc import ctc_greedy_decode
-from sonorant.inference import Aligner, Recognizer
+from sonorant.inference import Aligner, Alignment, Recognizer
 from sonorant.lengths import Padded
 
 __all__ = ["plot_alignment", "plot_attention", "plot_posteriors"]
@@ -45,15 +45,15 @@ def plot_posteriors(recognizer: Recognizer, recording: Path | Utterance, output:
     figure.savefig(output, dpi=120)
 
 
-def plot_alignment(aligner: Aligner, utterance: Utterance, output: Path) -> None:
+def plot_alignment(aligner: Aligner, utterance: Utterance, alignment: Alignment, output: Path) -> None:
     """Draw an utterance's spectrum over time with the tokens and words that were found in it.
 
     Args:
-        aligner: finds them.
-        utterance: the recording, and its text.
+        aligner: that found them.
+        utterance: the recording.
+        alignment: of it.
         output: the PNG file.
     """
-    (alignment,) = aligner.align_all([utterance])
     samples, sample_rate = aligner.frontend.load(utterance)
     energies = aligner.fbank(samples).numpy()
     figure = Figure(figsize=(min(max(4 * alignment.duration, 8), 60), 4.5), layout="constrained")

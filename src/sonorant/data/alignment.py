@@ -24,7 +24,7 @@ class AlignmentExample(NamedTuple):
 
 
 class AlignmentBatch(NamedTuple):
-    """A padded batch: features ``(batch, query, features)``, tokens ``(batch, key)``, lengths, speakers ``(batch,)``."""
+    """Padded: features ``(batch, query, features)``, tokens ``(batch, key)``; lengths, speakers ``(batch,)``."""
 
     ids: list[str]
     features: Tensor

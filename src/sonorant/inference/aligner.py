@@ -1,6 +1,7 @@
 """Where the words of a text are in its recording, with a trained model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,14 +16,19 @@ from sonorant.data.features import Fbank, FbankConfig
 from sonorant.data.frontend import Frontend, RecordingConfig
 from sonorant.data.manifest import Utterance
 from sonorant.export.model_folder import ModelFolder, ModelFolderError, write_model_folder
-from sonorant.functional import monotonic_alignment_durations
+from sonorant.functional import alignment_durations, monotonic_alignment_search
 from sonorant.inference.alignment import AlignedToken, AlignedWord, Alignment
 from sonorant.inference.recordings import Recording, load_recording
+from sonorant.inference.suspects import Typical
 from sonorant.lengths import pad_sequences
 from sonorant.models import AlignmentEncoder, AlignmentEncoderConfig, AlignmentPrior
+from sonorant.models.aligner import AlignmentOutput
 from sonorant.text import Lexicon, SpelledWord, Speller, SymbolTable
 
 __all__ = ["Aligner"]
+
+
+_MOST_CELLS = 2**24  # of a batch's scores, 64 MiB
 
 
 class _Task(NamedTuple):
@@ -33,6 +39,15 @@ class _Task(NamedTuple):
     words: list[SpelledWord]
     tokens: list[int]
     speaker: int
+    chosen: dict[int, int]  # the number of a word's pronunciation, by its index, if it is not the first
+
+
+class _Path(NamedTuple):
+    """The frames of each token, how well each fits, and the mean of that over frames."""
+
+    durations: Tensor
+    scores: Tensor
+    score: float
 
 
 class Aligner:
@@ -43,6 +58,7 @@ class Aligner:
         features: how the features are computed.
         speller: words to tokens.
         prior: of the scores, in training and in use.
+        usual: what alignments of the training corpus are like, or None.
         speakers: the names of those that the model knows, in the order of their numbers from 1 on.
         recordings: how recordings are brought into the model's form.
         recipe: the recipe that trained the model, or None.
@@ -63,6 +79,7 @@ class Aligner:
         speller: Speller,
         *,
         prior: AlignmentPrior | None = None,
+        usual: Typical | None = None,
         speakers: Sequence[str] = (),
         recordings: RecordingConfig | None = None,
         recipe: str | None = None,
@@ -72,6 +89,7 @@ class Aligner:
         self.frontend = Frontend(features, recordings)
         self.speller = speller
         self.prior = prior or AlignmentPrior()
+        self.usual = usual
         self.speakers = list(speakers)
         self.recipe = recipe
         self.corpus = corpus
@@ -119,12 +137,20 @@ class Aligner:
             self._prepare(*load_recording(self.frontend, utterance), utterance.words, utterance.speaker)
             for utterance in utterances
         ]
-        order = sorted(range(len(tasks)), key=lambda index: len(tasks[index].features))
         results: dict[int, Alignment] = {}
-        for start in range(0, len(order), batch_size):
-            batch = order[start : start + batch_size]
+        for batch in _batches(tasks, batch_size):
             results |= dict(zip(batch, self._align([tasks[index] for index in batch]), strict=True))
         return [results[index] for index in range(len(tasks))]
+
+    def with_words(self, lexicon: Lexicon) -> "Aligner":
+        """The same model with further words, see :meth:`sonorant.text.Speller.with_words`.
+
+        Raises:
+            ValueError: the model spells words with their letters; or symbols that it does not know.
+        """
+        other = copy(self)
+        other.speller = self.speller.with_words(lexicon)
+        return other
 
     def requirements(self, *, min_duration: float = 0.0, max_duration: float = 30.0) -> Requirements:
         """What a corpus must fulfil to be trained on, or aligned.
@@ -156,6 +182,7 @@ class Aligner:
             "features": asdict(self.fbank.config),
             "recordings": asdict(self.frontend.recordings),
             "prior": asdict(self.prior),
+            "usual": None if self.usual is None else self.usual._asdict(),
             "boundary": self.speller.boundary,
             "speakers": self.speakers,
             "corpus": None if self.corpus is None else asdict(self.corpus),
@@ -185,6 +212,7 @@ class Aligner:
             )
             model.load_state_dict(weights, strict=True)
             prior = AlignmentPrior(**config["prior"])
+            usual = Typical.from_json(config["usual"]) if config.get("usual") else None
             recordings = RecordingConfig(**config["recordings"])
             corpus = CorpusFacts(**config["corpus"]) if config.get("corpus") else None
         except (KeyError, TypeError, OSError, ValueError, RuntimeError) as error:
@@ -194,6 +222,7 @@ class Aligner:
             features,
             speller,
             prior=prior,
+            usual=usual,
             speakers=speakers,
             recordings=recordings,
             recipe=config.get("recipe"),
@@ -216,32 +245,84 @@ class Aligner:
                 "duration",
             )
         duration = len(samples) / self.fbank.config.sample_rate
-        return _Task(features, duration, spelled, tokens, self.speaker_number(speaker))
+        return _Task(features, duration, spelled, tokens, self.speaker_number(speaker), {})
+
+    def _align(self, tasks: Sequence[_Task]) -> list[Alignment]:
+        """Each with the pronunciations that fit best: of every word by itself, the others being what comes first."""
+        paths = self._search(tasks)
+        variants = [
+            (index, task._replace(tokens=self.speller.tokens(task.words, {word: number}), chosen={word: number}))
+            for index, task in enumerate(tasks)
+            for word, spelled in enumerate(task.words)
+            for number in range(1, len(spelled.pronunciations))
+        ]
+        variants = [(index, task) for index, task in variants if len(task.features) >= len(task.tokens)]
+        better: dict[tuple[int, int], tuple[float, int]] = {}
+        for (index, task), path in zip(variants, self._search([task for _, task in variants]), strict=True):
+            ((word, number),) = task.chosen.items()
+            if path.score > better.get((index, word), (paths[index].score, 0))[0]:
+                better[index, word] = path.score, number
+        if better:
+            chosen: dict[int, dict[int, int]] = {}
+            for (index, word), (_, number) in better.items():
+                chosen.setdefault(index, {})[word] = number
+            changed = {
+                index: tasks[index]._replace(tokens=self.speller.tokens(tasks[index].words, numbers), chosen=numbers)
+                for index, numbers in chosen.items()
+            }
+            changed = {index: task for index, task in changed.items() if len(task.features) >= len(task.tokens)}
+            tasks = [changed.get(index, task) for index, task in enumerate(tasks)]
+            found = dict(zip(changed, self._search(list(changed.values())), strict=True))
+            paths = [found.get(index, path) for index, path in enumerate(paths)]
+        return [self._result(task, path) for task, path in zip(tasks, paths, strict=True)]
 
     @torch.inference_mode()
-    def _align(self, tasks: Sequence[_Task]) -> list[Alignment]:
+    def _search(self, tasks: Sequence[_Task]) -> list[_Path]:
+        if not tasks:
+            return []
         features, frames = pad_sequences([task.features for task in tasks])
         tokens, lengths = pad_sequences([torch.tensor(task.tokens) for task in tasks])
         log_prior = self.prior.log_prior(features, frames, tokens == self.speller.boundary_id, lengths)
         speakers = torch.tensor([task.speaker for task in tasks])
-        output = self.model(features, frames, tokens, lengths, log_prior=log_prior, speakers=speakers)
-        durations = monotonic_alignment_durations(output.log_attention, frames, lengths)
-        return [self._result(task, row) for task, row in zip(tasks, durations, strict=True)]
+        output: AlignmentOutput = self.model(features, frames, tokens, lengths, log_prior=log_prior, speakers=speakers)
+        hard = monotonic_alignment_search(output.log_attention, frames, lengths)
+        own = output.log_attention - log_prior
+        fit = torch.where(hard == 1, own - own.amax(2, keepdim=True), 0.0).sum(1).double()
+        durations = alignment_durations(hard)
+        return [
+            _Path(durations[row, :size], fit[row, :size] / durations[row, :size], float(fit[row].sum() / frames[row]))
+            for row, size in enumerate(lengths.tolist())
+        ]
 
-    def _result(self, task: _Task, durations: Tensor) -> Alignment:
+    def _result(self, task: _Task, path: _Path) -> Alignment:
         names = self.speller.symbols.decode(task.tokens)
         shift = self.fbank.config.frame_shift_ms / 1000
         edge = self.frontend.recordings.edge_seconds
-        frames = durations[: len(names)].cumsum(0).tolist()
-        ends = [min(max(end * shift - edge, 0.0), task.duration) for end in frames[:-1]] + [task.duration]
+        ends = [min(max(end * shift - edge, 0.0), task.duration) for end in path.durations.cumsum(0).tolist()]
+        ends[-1] = task.duration
         tokens = [
-            AlignedToken(name, start, end) for name, start, end in zip(names, [0.0, *ends[:-1]], ends, strict=True)
+            AlignedToken(name, start, end, score)
+            for name, start, end, score in zip(names, [0.0, *ends], ends, path.scores.tolist(), strict=False)
         ]
         words, position = [], 1
-        for word in task.words:
+        for index, word in enumerate(task.words):
             if word.pronunciations:
-                size = len(word.pronunciations[0])
+                size = len(word.pronunciations[task.chosen.get(index, 0)])
                 own = tokens[position : position + size]
                 words.append(AlignedWord(word.word, own[0].start, own[-1].end, own))
                 position += size + 1
-        return Alignment(words, tokens, task.duration, 0.0)
+        return Alignment(words, tokens, task.duration, path.score)
+
+
+def _batches(tasks: Sequence[_Task], batch_size: int) -> Iterator[list[int]]:
+    """Indices of tasks of similar length, as many at once as memory allows."""
+    batch: list[int] = []
+    keys = 0
+    for index in sorted(range(len(tasks)), key=lambda index: len(tasks[index].features)):
+        keys = max(keys, len(tasks[index].tokens))
+        if batch and (len(batch) == batch_size or (len(batch) + 1) * len(tasks[index].features) * keys > _MOST_CELLS):
+            yield batch
+            batch, keys = [], len(tasks[index].tokens)
+        batch.append(index)
+    if batch:
+        yield batch

@@ -8,11 +8,16 @@ __all__ = ["AlignedToken", "AlignedWord", "Alignment"]
 
 
 class AlignedToken(NamedTuple):
-    """A token, and where it starts and ends in its recording, in seconds."""
+    """A token, where it starts and ends in its recording, in seconds, and how well it fits.
+
+    ``score`` is the mean over its frames of the logarithm of how probable it is there, relative to the most probable
+    token of the text: 0 where it is that itself, below 0 elsewhere.
+    """
 
     token: str
     start: float
     end: float
+    score: float
 
 
 class AlignedWord(NamedTuple):
@@ -23,13 +28,18 @@ class AlignedWord(NamedTuple):
     end: float
     tokens: list[AlignedToken]
 
+    @property
+    def score(self) -> float:
+        """That of its worst token."""
+        return min(token.score for token in self.tokens)
+
 
 class Alignment(NamedTuple):
     """The result of :meth:`~sonorant.inference.aligner.Aligner.align`.
 
     ``words`` are those that something is spoken of; ``tokens`` all tokens from 0 to the end without gaps, the
-    boundaries between words too; ``duration`` that of the recording in seconds; ``score`` how well the text fits, a
-    frame: see :class:`~sonorant.inference.aligner.Aligner`.
+    boundaries between words too; ``duration`` that of the recording in seconds; ``score`` the mean over all frames of
+    the logarithm of how probable their token is, relative to the most probable one.
     """
 
     words: list[AlignedWord]
@@ -37,8 +47,13 @@ class Alignment(NamedTuple):
     duration: float
     score: float
 
+    @property
+    def worst(self) -> AlignedWord:
+        """The word that fits least."""
+        return min(self.words, key=lambda word: word.score)
+
     def to_json(self) -> dict[str, Any]:
-        """Plain data; times in milliseconds' precision."""
+        """Plain data; times in milliseconds' and scores in four digits' precision."""
         return {
             "duration": round(self.duration, 3),
             "score": round(self.score, 4),
@@ -57,4 +72,4 @@ class Alignment(NamedTuple):
 
 
 def _timed(name: str, item: AlignedWord | AlignedToken) -> dict[str, Any]:
-    return {name: item[0], "start": round(item.start, 3), "end": round(item.end, 3)}
+    return {name: item[0], "start": round(item.start, 3), "end": round(item.end, 3), "score": round(item.score, 4)}

@@ -85,7 +85,8 @@ class AlignmentEncoder(nn.Module):
         >>> import torch
         >>> from sonorant.models import AlignmentEncoder, AlignmentEncoderConfig
         >>> model = AlignmentEncoder(AlignmentEncoderConfig(hidden_channels=8), num_features=20, num_tokens=5)
-        >>> model(torch.randn(1, 9, 20), torch.tensor([9]), torch.tensor([[1, 3, 1]]), torch.tensor([3])).attention.shape
+        >>> tokens = torch.tensor([[1, 3, 1]])
+        >>> model(torch.randn(1, 9, 20), torch.tensor([9]), tokens, torch.tensor([3])).attention.shape
         torch.Size([1, 9, 3])
     """
 

@@ -16,9 +16,11 @@ __all__ = ["AlignmentPrior", "SoundAndSilence", "sound_and_silence"]
 
 _SMALLEST = 1e-8  # of a prior, so that nothing is impossible
 _DECIBELS = 10 / math.log(10)  # of a nat of power
-_DYNAMIC_RANGE = 16.0  # nats, 70 dB: what is softer is digital silence, or as good as that
+_DYNAMIC_RANGE = 20.0  # nats, 87 dB: what is softer is digital silence, or as good as that
 _BACKGROUND, _SPEECH = 0.03, 0.95  # quantiles of the levels
-_SPREADS = 3.0  # of the quiet frames' levels: further above the background, a frame is no part of it
+# how far the background reaches: this quantile of the quiet half of the range, above the 0.03 of all, so many times
+_QUIET, _REACH = 0.25, 3.0
+_CLEAR = 4.0  # times its reach is the range of levels over the background where the two are told apart with certainty
 
 
 @dataclass(frozen=True)
@@ -122,13 +124,12 @@ def sound_and_silence(
     alive = valid & (levels > 0.1)
     floor, top = _quantile(levels, alive, _BACKGROUND), _quantile(levels, alive, _SPEECH)
     quiet = alive & (levels <= (floor + top) / 2)
-    spread = _quantile(levels, quiet, 0.5) - floor
-    margin = torch.minimum(_SPREADS * spread, (top - floor) / 2).clamp(min=prior.margin)
-    sound = torch.sigmoid((levels - floor - margin) / prior.softness)
+    reach = (_REACH * (_quantile(levels, quiet, _QUIET) - floor)).clamp(min=prior.margin)
+    certainty = (2 * (top - floor) / (_CLEAR * reach) - 1).clamp(0, 1)
+    sound = certainty * torch.sigmoid((levels - floor - reach) / prior.softness)
     hush = torch.where(valid, torch.sigmoid((floor + prior.margin - levels) / prior.softness), 1.0)
-    return SoundAndSilence(
-        torch.where(valid, sound, 0.0), torch.where(valid, _opened(hush, prior.longest_closure), 0.0)
-    )
+    silence = certainty * _opened(hush, prior.longest_closure)
+    return SoundAndSilence(torch.where(valid, sound, 0.0), torch.where(valid, silence, 0.0))
 
 
 def _quantile(values: Tensor, mask: Tensor, share: float) -> Tensor:

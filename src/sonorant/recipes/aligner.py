@@ -24,6 +24,7 @@ from sonorant.data.pronunciations import read_pronunciations
 from sonorant.data.splitting import hold_out
 from sonorant.inference.aligner import Aligner
 from sonorant.inference.spelling import pronounce_missing
+from sonorant.inference.suspects import find_suspects, typical
 from sonorant.models import AlignmentEncoder, AlignmentEncoderConfig, AlignmentPrior
 from sonorant.plots import plot_alignment
 from sonorant.progress import progress_bar
@@ -36,6 +37,7 @@ from sonorant.text import Speller
 __all__ = ["Config", "DataConfig", "Prepared", "UnitsConfig", "fit_aligner", "prepare", "report", "test_set", "train"]
 
 MOST_DEV = 500
+MOST_LOOKED_AT = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,14 +145,30 @@ def train(config: Config, run: Path) -> dict[str, Any]:
     train_seconds = time.monotonic() - start
     if not is_writer:
         return {}
-    task.aligner.save(run / "model")
-    example = (task.dev or task.train)[0]
+    return finish(task, run, train_seconds)
+
+
+def finish(task: Prepared, run: Path, train_seconds: float) -> dict[str, Any]:
+    """Write model, metrics and picture into the run directory.
+
+    Returns:
+        What ``metrics.json`` holds.
+    """
+    aligner, example = task.aligner, (task.dev or task.train)[0]
+    some = hold_out(task.train, min(MOST_LOOKED_AT / len(task.train), 0.999), MOST_LOOKED_AT)[1] or task.train
+    alignments = aligner.align_all(some)
+    aligner.usual = typical(alignments)
+    aligner.save(run / "model")
+    suspects = find_suspects(alignments, aligner.usual)
     metrics: dict[str, Any] = {
         "utterances": {"train": len(task.train), "dev": len(task.dev)},
+        "score": {"median": aligner.usual.score[0], "deviation": aligner.usual.score[1]},
+        "looked_at": len(some),
+        "suspects": [{"id": some[suspect.number].id, "reasons": suspect.reasons} for suspect in suspects],
         "train_seconds": round(train_seconds, 2),
     }
     (run / "metrics.json").write_text(json.dumps(metrics, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    plot_alignment(task.aligner, example, run / "alignment.png")
+    plot_alignment(aligner, example, aligner.align_all([example])[0], run / "alignment.png")
     return metrics
 
 
@@ -158,6 +176,8 @@ def report(metrics: Mapping[str, Any], run: Path) -> str:
     """What is printed at the end of a run."""
     return "\n".join(
         [
+            f"score a frame {metrics['score']['median']:.2f}, deviation {metrics['score']['deviation']:.2f}",
+            f"{len(metrics['suspects'])} of {metrics['looked_at']} transcripts are suspicious",
             f"trained in {metrics['train_seconds']:.1f} s",
             f"model    {run / 'model'}\npicture  {run / 'alignment.png'}\nmetrics  {run / 'metrics.json'}",
         ]

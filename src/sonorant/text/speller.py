@@ -79,6 +79,38 @@ class Speller:
             raise ValueError("there is nothing in it that is spoken")
         return spelled
 
+    def missing(self, words: Iterable[str]) -> list[str]:
+        """Those of some words that cannot be spelled, as often as they come."""
+        cannot: dict[str, bool] = {}
+        found = []
+        for word in words:
+            if word not in cannot:
+                try:
+                    self._spell(word)
+                except ValueError:
+                    cannot[word] = True
+                else:
+                    cannot[word] = False
+            if cannot[word]:
+                found.append(word)
+        return found
+
+    def with_words(self, lexicon: Lexicon) -> "Speller":
+        """The same tokens with further words; of those that were there already the pronunciations are replaced.
+
+        Raises:
+            ValueError: this one spells words with their letters; or pronunciations with unknown symbols.
+        """
+        if self.lexicon is None:
+            raise ValueError("the model spells words with their letters; it takes no lexicon")
+        for word, prons in lexicon.entries.items():
+            unknown = [symbol for pron in prons for symbol in pron if symbol not in self.symbols]
+            if unknown:
+                raise ValueError(
+                    f"{word!r} has symbols that the model does not know: {' '.join(dict.fromkeys(unknown))}"
+                )
+        return Speller(self.symbols, Lexicon({**self.lexicon.entries, **lexicon.entries}), self.boundary)
+
     def tokens(self, words: Sequence[SpelledWord], chosen: Mapping[int, int] | None = None) -> list[int]:
         """The token ids of a text: boundaries at both ends and between words.
 
