@@ -20,6 +20,7 @@ _DYNAMIC_RANGE = 20.0  # nats, 87 dB: what is softer is digital silence, or as g
 _BACKGROUND, _SPEECH = 0.03, 0.95  # quantiles of the levels
 # how far the background reaches: this quantile of the quiet half of the range, above the 0.03 of all, so many times
 _QUIET, _REACH = 0.25, 3.0
+_FLAT = 1e-3  # nats: no sound has a spectrum as flat as digital silence has
 _CLEAR = 4.0  # times its reach is the range of levels over the background where the two are told apart with certainty
 
 
@@ -46,6 +47,7 @@ class AlignmentPrior:
     margin: float = 4.0
     softness: float = 0.7
     longest_closure: int = 15
+    largest_range: float = 40.0
 
     def __post_init__(self) -> None:
         for name, least in (("steps", 1), ("penalty", 0), ("longest_closure", 1)):
@@ -121,12 +123,13 @@ def sound_and_silence(
     check_lengths(lengths, "lengths", batch_size=len(features), max_length=features.shape[1])
     valid = sequence_mask(lengths, features.shape[1])
     levels = subtract_floor(features.float(), lengths, _DYNAMIC_RANGE).mean(2) * _DECIBELS
-    alive = valid & (levels > 0.1)
+    alive = valid & (features.amax(2) - features.amin(2) > _FLAT)
     floor, top = _quantile(levels, alive, _BACKGROUND), _quantile(levels, alive, _SPEECH)
     quiet = alive & (levels <= (floor + top) / 2)
     reach = (_REACH * (_quantile(levels, quiet, _QUIET) - floor)).clamp(min=prior.margin)
     certainty = (2 * (top - floor) / (_CLEAR * reach) - 1).clamp(0, 1)
-    sound = certainty * torch.sigmoid((levels - floor - reach) / prior.softness)
+    loud = torch.maximum(floor + reach, top - prior.largest_range)
+    sound = certainty * torch.sigmoid((levels - loud) / prior.softness)
     hush = torch.where(valid, torch.sigmoid((floor + prior.margin - levels) / prior.softness), 1.0)
     silence = certainty * _opened(hush, prior.longest_closure)
     return SoundAndSilence(torch.where(valid, sound, 0.0), torch.where(valid, silence, 0.0))
