@@ -122,7 +122,7 @@ class Config:
     prior: AlignmentPrior = field(default_factory=AlignmentPrior)
     loss: AlignerLossConfig = field(default_factory=AlignerLossConfig)
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=5e-3))
-    trainer: TrainerConfig = field(default_factory=lambda: TrainerConfig(max_epochs=20, checkpoint_every=200))
+    trainer: TrainerConfig = field(default_factory=lambda: TrainerConfig(max_epochs=12, checkpoint_every=200))
 
 
 class Prepared(NamedTuple):
