@@ -14,10 +14,10 @@ from torch import Tensor
 from sonorant.data.acoustic import AcousticConfig, AcousticFeatures
 from sonorant.data.manifest import Utterance
 from sonorant.decoding.ctc import ctc_greedy_decode
-from sonorant.inference import Recognizer
+from sonorant.inference import Aligner, Alignment, Recognizer
 from sonorant.lengths import Padded
 
-__all__ = ["plot_acoustic", "plot_attention", "plot_posteriors"]
+__all__ = ["plot_acoustic", "plot_alignment", "plot_attention", "plot_posteriors"]
 
 _MANY_SYMBOLS = 8  # of more only those are drawn that are
 _VISIBLE = 0.05  # probable somewhere
@@ -47,6 +47,39 @@ def plot_posteriors(recognizer: Recognizer, recording: Path | Utterance, output:
     posteriors.set(xlabel="seconds", ylabel="probability", xlim=(0, seconds[-1]), ylim=(-0.02, 1.1))
     posteriors.legend(loc="center right", framealpha=0.9)
     figure.savefig(output, dpi=120)
+
+
+def plot_alignment(aligner: Aligner, utterance: Utterance, alignment: Alignment, output: Path) -> None:
+    """Draw an utterance's spectrum over time with the tokens and words that were found in it.
+
+    Args:
+        aligner: that found them.
+        utterance: the recording.
+        alignment: of it.
+        output: the PNG file.
+    """
+    samples, sample_rate = aligner.frontend.load(utterance)
+    energies = aligner.fbank(samples).numpy()
+    figure = Figure(figsize=(min(max(4 * alignment.duration, 8), 60), 4.5), layout="constrained")
+    wave, mel = figure.subplots(2, 1, sharex=True, height_ratios=(1, 2))
+    wave.plot(np.arange(len(samples)) / sample_rate, samples, linewidth=0.4, color="0.35")
+    loudest = energies.max()
+    extent = (0, len(energies) * aligner.fbank.config.frame_shift_ms / 1000, -0.5, energies.shape[1] - 0.5)
+    mel.imshow(energies.T, origin="lower", aspect="auto", cmap="Greys", vmin=loudest - 14, vmax=loudest, extent=extent)
+    top, high = wave.get_ylim()[1], energies.shape[1] - 1
+    for word in alignment.words:
+        wave.text((word.start + word.end) / 2, top, word.word, color="tab:blue", ha="center", va="top", fontsize=9)
+        for edge in (word.start, word.end):
+            wave.axvline(edge, color="tab:blue", linewidth=1)
+        for token in word.tokens:
+            mel.axvline(token.start, color="tab:red", linewidth=0.8)
+            mel.text(
+                (token.start + token.end) / 2, high, token.token, color="tab:red", ha="center", va="top", fontsize=8
+            )
+        mel.axvline(word.end, color="tab:red", linewidth=0.8)
+    wave.set(ylabel="amplitude", title=f"{utterance.path.name}: {utterance.text}")
+    mel.set(xlabel="seconds", ylabel="mel bin", xlim=(0, alignment.duration))
+    figure.savefig(output, dpi=100)
 
 
 def plot_attention(

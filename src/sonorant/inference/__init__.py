@@ -1,5 +1,7 @@
 """Trained models in use."""
 
+from sonorant.inference.aligner import Aligner
+from sonorant.inference.alignment import AlignedToken, AlignedWord, Alignment
 from sonorant.inference.exporting import export_model
 from sonorant.inference.loading import load
 from sonorant.inference.pronouncer import Pronouncer, Pronunciation
@@ -7,6 +9,10 @@ from sonorant.inference.recognizer import Recognizer
 from sonorant.inference.transcript import RecognizedWord, Transcript
 
 __all__ = [
+    "AlignedToken",
+    "AlignedWord",
+    "Aligner",
+    "Alignment",
     "Pronouncer",
     "Pronunciation",
     "RecognizedWord",

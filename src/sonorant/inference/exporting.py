@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sonorant import __version__
+from sonorant.export.aligner_card import AlignerFacts, aligner_card
 from sonorant.export.model_folder import (
     CARD,
     METRICS,
@@ -19,6 +20,7 @@ from sonorant.export.model_folder import (
 )
 from sonorant.export.pronouncer_card import PronouncerFacts, pronouncer_card
 from sonorant.export.recognizer_card import RecognizerFacts, recognizer_card
+from sonorant.inference.aligner import Aligner
 from sonorant.inference.loading import rebuild
 from sonorant.inference.pronouncer import Pronouncer
 from sonorant.inference.recognizer import Recognizer
@@ -50,6 +52,8 @@ def export_model(source: str | Path, target: str | Path) -> list[Path]:
     model = rebuild(contents)
     if target.suffix.lower() != ".onnx":
         return _export_folder(model, contents, target)
+    if isinstance(model, Aligner):
+        raise ModelFolderError(f"{target}: aligners are not exported to ONNX; give a folder")
     return _export_recognizer(model, target) if isinstance(model, Recognizer) else _export_pronouncer(model, target)
 
 
@@ -116,7 +120,7 @@ def _pronouncer_metadata(pronouncer: Pronouncer) -> dict[str, object]:
     }
 
 
-def _export_folder(model: Recognizer | Pronouncer, contents: ModelFolder, target: Path) -> list[Path]:
+def _export_folder(model: Recognizer | Pronouncer | Aligner, contents: ModelFolder, target: Path) -> list[Path]:
     check_replaceable(target)
     record = _read_record(contents.path)
     files: dict[str, str | bytes] = {**model.files(), CARD: _card(model, contents, record, target.resolve().name)}
@@ -135,7 +139,7 @@ class _Record(NamedTuple):
     settings: str | None
 
 
-def _card(model: Recognizer | Pronouncer, contents: ModelFolder, record: _Record, title: str) -> str:
+def _card(model: Recognizer | Pronouncer | Aligner, contents: ModelFolder, record: _Record, title: str) -> str:
     common: dict[str, Any] = {
         "title": title,
         "version": contents.config["sonorant_version"],
@@ -154,6 +158,16 @@ def _card(model: Recognizer | Pronouncer, contents: ModelFolder, record: _Record
             example=max(model.train_words, key=lambda word: (len(word), word), default="word"),
         )
         return pronouncer_card(facts)
+    if isinstance(model, Aligner):
+        speller = model.speller
+        aligner_facts = AlignerFacts(
+            **common,
+            tokens=[symbol for symbol in speller.symbols.symbols[1:] if symbol != speller.boundary],
+            num_words=None if speller.lexicon is None else len(speller.lexicon),
+            features=model.fbank.config,
+            speakers=model.speakers,
+        )
+        return aligner_card(aligner_facts)
     return recognizer_card(
         RecognizerFacts(
             **common,

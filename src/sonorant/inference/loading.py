@@ -3,20 +3,21 @@
 from pathlib import Path
 
 from sonorant.export.model_folder import ModelFolder, ModelFolderError, read_model_folder
+from sonorant.inference.aligner import Aligner
 from sonorant.inference.pronouncer import Pronouncer
 from sonorant.inference.recognizer import Recognizer
 
 __all__ = ["load", "rebuild"]
 
 
-def load(folder: str | Path) -> Recognizer | Pronouncer:
+def load(folder: str | Path) -> Recognizer | Pronouncer | Aligner:
     """Load a trained model.
 
     Args:
         folder: a model folder, or the run directory of a training run.
 
     Returns:
-        What the model is for: a :class:`Recognizer`, or a :class:`Pronouncer`.
+        What the model is for: a :class:`Recognizer`, a :class:`Pronouncer`, or an :class:`Aligner`.
 
     Raises:
         FileNotFoundError: no such folder.
@@ -25,7 +26,7 @@ def load(folder: str | Path) -> Recognizer | Pronouncer:
     return rebuild(read_model_folder(folder))
 
 
-def rebuild(contents: ModelFolder) -> Recognizer | Pronouncer:
+def rebuild(contents: ModelFolder) -> Recognizer | Pronouncer | Aligner:
     """The model whose folder was read.
 
     Raises:
@@ -36,4 +37,6 @@ def rebuild(contents: ModelFolder) -> Recognizer | Pronouncer:
         return Recognizer.from_folder(contents)
     if kind == Pronouncer.KIND:
         return Pronouncer.from_folder(contents)
+    if kind == Aligner.KIND:
+        return Aligner.from_folder(contents)
     raise ModelFolderError(f"{contents.path}: a model of kind {kind!r}, which is not known")

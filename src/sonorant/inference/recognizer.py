@@ -7,20 +7,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sonorant.data.audio import AudioError, Samples, check_samples, resample
+from sonorant.data.audio import AudioError, Samples
 from sonorant.data.facts import CorpusFacts
 from sonorant.data.features import Fbank, FbankConfig
 from sonorant.data.frontend import Frontend, RecordingConfig
-from sonorant.data.manifest import Utterance
 from sonorant.decoding.arpa import uniform_unigram
 from sonorant.decoding.ctc import TokenSpan, WordSpan, ctc_greedy_decode
 from sonorant.decoding.spelling import join_words, read_words, symbol_confidence
 from sonorant.decoding.wfst import WfstDecoder
 from sonorant.export.model_folder import ModelFolder, ModelFolderError, write_model_folder
+from sonorant.inference.recordings import Recording, load_recording
 from sonorant.inference.transcript import RecognizedWord, Transcript
 from sonorant.lengths import Padded, pad_sequences
 from sonorant.models import TdnnCtc, TdnnCtcConfig
@@ -92,7 +91,7 @@ class Recognizer:
 
     def transcribe(
         self,
-        audio: str | Path | Utterance | npt.ArrayLike,
+        audio: Recording,
         sample_rate: int | None = None,
         *,
         decoder: DecoderName = "wfst",
@@ -117,7 +116,7 @@ class Recognizer:
 
     def recognize(
         self,
-        audio: str | Path | Utterance | npt.ArrayLike,
+        audio: Recording,
         sample_rate: int | None = None,
         *,
         decoder: DecoderName = "wfst",
@@ -140,7 +139,7 @@ class Recognizer:
             FileNotFoundError: no such file.
             AudioError: a recording that cannot be used (it is named, and the value).
         """
-        name, samples = self._load(audio, sample_rate)
+        name, samples = load_recording(self.frontend, audio, sample_rate)
         log_probs = self.log_probs([self._checked_features(name, samples)])
         duration = len(samples) / self.fbank.config.sample_rate
         words = [self._timed(span, duration) for span in self.decode_words(log_probs, decoder)[0]]
@@ -190,9 +189,9 @@ class Recognizer:
             raise ValueError(f"{language_model or lexicon}: {error}") from error
         return other
 
-    def extract(self, audio: str | Path | Utterance | npt.ArrayLike, sample_rate: int | None = None) -> Tensor:
+    def extract(self, audio: Recording, sample_rate: int | None = None) -> Tensor:
         """The features of one recording, float32 ``(frames, n_mels)``; see :meth:`transcribe` for the arguments."""
-        return self._checked_features(*self._load(audio, sample_rate))
+        return self._checked_features(*load_recording(self.frontend, audio, sample_rate))
 
     def num_frames(self, num_samples: int) -> int:
         """Output frames of the model for a recording of so many samples."""
@@ -302,19 +301,6 @@ class Recognizer:
         start = min(max(start, 0.0), max(duration - shift, 0.0))
         end = min(max(end, start + shift), duration)
         return RecognizedWord(span.word, start, end, span.confidence)
-
-    def _load(self, audio: str | Path | Utterance | npt.ArrayLike, sample_rate: int | None) -> tuple[str, Samples]:
-        needed = self.fbank.config.sample_rate
-        if isinstance(audio, str | Path):
-            audio = Utterance(str(audio), Path(audio), "")
-        if isinstance(audio, Utterance):
-            return str(audio.path), self.frontend.load(audio).samples
-        samples = check_samples(audio, "audio")
-        if sample_rate is not None and sample_rate != needed and self.frontend.recordings.resample:
-            return "audio", resample(samples, sample_rate, needed)
-        if sample_rate != needed:
-            raise AudioError(f"audio: sample_rate is {sample_rate}; the model needs {needed} Hz")
-        return "audio", samples
 
     def _checked_features(self, name: str, samples: Samples) -> Tensor:
         features = self.frontend(samples)

@@ -58,7 +58,7 @@ class Transcript(NamedTuple):
 
 
 class TextGridNames:
-    """Gives every recording a TextGrid of its own in one folder.
+    """Gives every recording a TextGrid, or another file, of its own in one folder.
 
     The name is the recording's with another ending. A further recording of the same name (from another folder, of
     another format, or differing in case only) gets a number: ``a.TextGrid``, ``a-2.TextGrid``, in the order in which
@@ -66,10 +66,12 @@ class TextGridNames:
 
     Args:
         folder: where the files go.
+        ending: of their names.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, ending: str = "TextGrid") -> None:
         self._folder = folder
+        self._ending = ending
         self._taken: set[str] = set()
 
     def path(self, recording: str | Path) -> Path:
@@ -80,4 +82,4 @@ class TextGridNames:
             number += 1
             name = f"{stem}-{number}"
         self._taken.add(name.casefold())
-        return self._folder / f"{name}.TextGrid"
+        return self._folder / f"{name}.{self._ending}"

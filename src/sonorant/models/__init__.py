@@ -1,7 +1,18 @@
 """Complete models: a configuration and a Module each."""
 
+from sonorant.models.aligner import AlignmentEncoder, AlignmentEncoderConfig
+from sonorant.models.alignment_prior import AlignmentPrior
 from sonorant.models.g2p import G2p, G2pConfig
 from sonorant.models.g2p_ensemble import G2pEnsemble
 from sonorant.models.tdnn_ctc import TdnnCtc, TdnnCtcConfig
 
-__all__ = ["G2p", "G2pConfig", "G2pEnsemble", "TdnnCtc", "TdnnCtcConfig"]
+__all__ = [
+    "AlignmentEncoder",
+    "AlignmentEncoderConfig",
+    "AlignmentPrior",
+    "G2p",
+    "G2pConfig",
+    "G2pEnsemble",
+    "TdnnCtc",
+    "TdnnCtcConfig",
+]

@@ -15,6 +15,7 @@ RECIPES = {
     "yesno": "a recognizer of two Hebrew words: TDNN and CTC on 30 recordings, in seconds on a laptop",
     "ctc-asr": "a recognizer from your own recordings and transcripts: TDNN and CTC, words, characters or a lexicon",
     "g2p": "pronunciations of words from a dictionary, English by default: LSTMs with location-aware attention",
+    "aligner": "times of words and phones in recordings whose text is known, from such recordings alone",
 }
 
 

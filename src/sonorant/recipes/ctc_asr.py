@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from sonorant.data.audio import AudioError
-from sonorant.data.check import check_corpus, without_faults
 from sonorant.data.corpus import scan_corpus
 from sonorant.data.download import cache_directory
 from sonorant.data.features import FbankConfig
@@ -22,7 +20,7 @@ from sonorant.decoding.arpa import uniform_unigram
 from sonorant.inference.recognizer import Recognizer
 from sonorant.inference.requirements import requirements
 from sonorant.models import TdnnCtc, TdnnCtcConfig
-from sonorant.progress import progress_bar
+from sonorant.recipes.corpora import first_sample_rate, usable_utterances
 from sonorant.recipes.ctc_training import CtcTrainingConfig, finish, fit_ctc, report
 from sonorant.text import Lexicon, Units, make_units
 from sonorant.text.units import UnitName
@@ -156,7 +154,7 @@ def prepare(config: Config, train: Corpus, test: Corpus, dev: Corpus | None = No
     Raises:
         ValueError: faulty utterances, all of them listed; or settings that do not fit the corpora.
     """
-    sample_rate = config.data.sample_rate or _first_rate(train.utterances)
+    sample_rate = config.data.sample_rate or first_sample_rate(train.utterances)
     recognizer = _recognizer(config, sample_rate, train.utterances)
     utterances = _usable(config, recognizer, train, "train", config.speeds)
     if len(utterances) < len(train.utterances):
@@ -212,21 +210,9 @@ def _units(config: UnitsConfig, utterances: Sequence[Utterance]) -> Units:
     return units
 
 
-def _first_rate(utterances: Sequence[Utterance]) -> int:
-    """Of the first recording that can be read."""
-    for utterance in utterances:
-        try:
-            return utterance.load_audio(mix_channels=True).sample_rate
-        except (AudioError, OSError):
-            continue
-    raise ValueError("data: none of the training recordings can be read")
-
-
 def _usable(
     config: Config, recognizer: Recognizer, corpus: Corpus, name: str, speeds: Sequence[float] = (1.0,)
 ) -> list[Utterance]:
     data = config.data
     needed = requirements(recognizer, speeds, min_duration=data.min_duration, max_duration=data.max_duration)
-    with progress_bar(f"checking {name}", len(corpus.utterances)) as progress:
-        faults = corpus.faults + check_corpus(corpus.utterances, needed, progress=progress)
-    return without_faults(corpus.utterances, faults, skip_bad=config.data.skip_bad)
+    return usable_utterances(corpus, needed, name, skip_bad=config.data.skip_bad)
