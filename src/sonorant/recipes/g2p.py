@@ -38,6 +38,7 @@ _NUM_EXAMPLES = 5
 PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "quick": {
+            "batch_size": 128,
             "model.embedding_dim": 64,
             "model.encoder_dim": 128,
             "model.encoder_layers": 1,
@@ -107,16 +108,16 @@ class Config:
     seed: int = 0
     data: DataConfig = field(default_factory=DataConfig)
     ensemble: int = 1
-    batch_size: int = 128
+    batch_size: int = 256
     min_examples: int = 0
     pool_batches: int = 40
     num_workers: int = 0
     model: G2pConfig = field(default_factory=G2pConfig)
     loss: G2pLossConfig = field(default_factory=G2pLossConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
-    optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=3e-3))
+    optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=4e-3))
     trainer: TrainerConfig = field(
-        default_factory=lambda: TrainerConfig(max_epochs=45, precision="auto", gradient_clip=1.0, checkpoint_every=500)
+        default_factory=lambda: TrainerConfig(max_epochs=34, precision="auto", gradient_clip=1.0, checkpoint_every=500)
     )
 
     def __post_init__(self) -> None:
