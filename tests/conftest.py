@@ -19,6 +19,7 @@ from sonorant.inference import Pronouncer, Recognizer
 from sonorant.models import G2p, G2pConfig, TdnnCtc, TdnnCtcConfig
 from sonorant.text import Lexicon, SymbolTable
 from tests.dictionaries import made_up_words, write_dictionary
+from tests.tones import ToneCorpus, write_tones
 
 
 def need_corpus(name: str, remedy: str) -> None:
@@ -76,6 +77,33 @@ def g2p_run(dictionaries: list[str], tmp_path_factory: pytest.TempPathFactory) -
     """A pronouncer of the made-up language that makes few errors: the run directory of some seconds of training."""
     run = tmp_path_factory.mktemp("g2p") / "run"
     assert main(["train", "g2p", "--output", str(run), *dictionaries, *TINY_G2P, "--trainer.max_epochs=8"]) == 0
+    return run
+
+
+TINY_ALIGNER = [
+    "--units.kind=lexicon",
+    "--batch_size=4",
+    "--data.n_mels=20",
+    "--data.cache=false",
+    "--model.hidden_channels=32",
+    "--model.attention_dim=16",
+    "--trainer.accelerator=cpu",
+]
+
+
+@pytest.fixture(scope="session")
+def tones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ToneCorpus]:
+    """Recordings of words that are tones, with the times of all words."""
+    folder = tmp_path_factory.mktemp("tones")
+    return {"train": write_tones(folder / "train", 60), "test": write_tones(folder / "test", 30, 1)}
+
+
+@pytest.fixture(scope="session")
+def aligner_run(tones: dict[str, ToneCorpus], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An aligner that finds tones: the run directory of some seconds of training."""
+    run, corpus = tmp_path_factory.mktemp("aligner") / "run", tones["train"]
+    options = [f"--data.train={corpus.table}", f"--units.lexicon={corpus.lexicon}", "--trainer.max_epochs=12"]
+    assert main(["train", "aligner", "--output", str(run), *options, *TINY_ALIGNER]) == 0
     return run
 
 

@@ -29,6 +29,7 @@ __all__ = ["Aligner"]
 
 
 _MOST_CELLS = 2**24  # of a batch's scores, 64 MiB
+_ROUNDS = 3  # of looking for better pronunciations, each of which may show others
 
 
 class _Task(NamedTuple):
@@ -43,11 +44,15 @@ class _Task(NamedTuple):
 
 
 class _Path(NamedTuple):
-    """The frames of each token, how well each fits, and the mean of that over frames."""
+    """The frames of each token, how well each fits, the mean of that over frames, and of how near frame and token are.
+
+    The score depends on what else is in the text, how near they are does not: by that, texts are compared.
+    """
 
     durations: Tensor
     scores: Tensor
     score: float
+    nearness: float
 
 
 class Aligner:
@@ -238,43 +243,50 @@ class Aligner:
             raise ValueError(f"{name}: {error}") from error
         tokens = self.speller.tokens(spelled)
         features = self.frontend(samples)
-        if len(features) < len(tokens):
-            seconds = len(samples) / self.fbank.config.sample_rate
-            raise AudioError(
-                f"{name}: {seconds:.2f} s give {len(features)} frames, and the text has {len(tokens)} tokens",
-                "duration",
-            )
         duration = len(samples) / self.fbank.config.sample_rate
+        if len(features) < len(tokens):
+            given = f"{duration:.2f} s give {len(features)} frames, and its text has {len(tokens)} tokens"
+            raise AudioError(f"{name}: too short for its text: {given}", "too short for its text")
         return _Task(features, duration, spelled, tokens, self.speaker_number(speaker), {})
 
     def _align(self, tasks: Sequence[_Task]) -> list[Alignment]:
-        """Each with the pronunciations that fit best: of every word by itself, the others being what comes first."""
-        paths = self._search(tasks)
+        tasks, paths = list(tasks), self._search(tasks)
+        for _ in range(_ROUNDS):
+            found = self._search_variants(tasks, paths)
+            if not found:
+                break
+            for index, (task, path) in found.items():
+                tasks[index], paths[index] = task, path
+        return [self._result(task, path) for task, path in zip(tasks, paths, strict=True)]
+
+    def _search_variants(self, tasks: Sequence[_Task], paths: Sequence[_Path]) -> dict[int, tuple[_Task, _Path]]:
+        """By index of the task, what is better with other pronunciations: each tried by itself, and the good together."""
         variants = [
-            (index, task._replace(tokens=self.speller.tokens(task.words, {word: number}), chosen={word: number}))
+            (index, self._with_pronunciations(task, {word: number}))
             for index, task in enumerate(tasks)
             for word, spelled in enumerate(task.words)
-            for number in range(1, len(spelled.pronunciations))
+            for number in range(len(spelled.pronunciations))
+            if number != task.chosen.get(word, 0)
         ]
         variants = [(index, task) for index, task in variants if len(task.features) >= len(task.tokens)]
-        better: dict[tuple[int, int], tuple[float, int]] = {}
+        good: dict[int, list[tuple[_Task, _Path]]] = {}
         for (index, task), path in zip(variants, self._search([task for _, task in variants]), strict=True):
-            ((word, number),) = task.chosen.items()
-            if path.score > better.get((index, word), (paths[index].score, 0))[0]:
-                better[index, word] = path.score, number
-        if better:
-            chosen: dict[int, dict[int, int]] = {}
-            for (index, word), (_, number) in better.items():
-                chosen.setdefault(index, {})[word] = number
-            changed = {
-                index: tasks[index]._replace(tokens=self.speller.tokens(tasks[index].words, numbers), chosen=numbers)
-                for index, numbers in chosen.items()
-            }
-            changed = {index: task for index, task in changed.items() if len(task.features) >= len(task.tokens)}
-            tasks = [changed.get(index, task) for index, task in enumerate(tasks)]
-            found = dict(zip(changed, self._search(list(changed.values())), strict=True))
-            paths = [found.get(index, path) for index, path in enumerate(paths)]
-        return [self._result(task, path) for task, path in zip(tasks, paths, strict=True)]
+            if path.nearness > paths[index].nearness:
+                good.setdefault(index, []).append((task, path))
+        for found in good.values():
+            found.sort(key=lambda variant: variant[1].nearness)
+        together = {
+            index: self._with_pronunciations(tasks[index], {k: v for task, _ in found for k, v in task.chosen.items()})
+            for index, found in good.items()
+        }
+        together = {index: task for index, task in together.items() if len(task.features) >= len(task.tokens)}
+        for (index, task), path in zip(together.items(), self._search(list(together.values())), strict=True):
+            good[index].append((task, path))
+        return {index: max(found, key=lambda variant: variant[1].nearness) for index, found in good.items()}
+
+    def _with_pronunciations(self, task: _Task, numbers: dict[int, int]) -> _Task:
+        chosen = {**task.chosen, **numbers}
+        return task._replace(tokens=self.speller.tokens(task.words, chosen), chosen=chosen)
 
     @torch.inference_mode()
     def _search(self, tasks: Sequence[_Task]) -> list[_Path]:
@@ -287,10 +299,17 @@ class Aligner:
         output: AlignmentOutput = self.model(features, frames, tokens, lengths, log_prior=log_prior, speakers=speakers)
         hard = monotonic_alignment_search(output.log_attention, frames, lengths)
         own = output.log_attention - log_prior
+        # a token that comes several times is the same token: which of them it is, is no question of how well it fits
+        ids = tokens.unsqueeze(1).expand_as(own)
+        lowest = own.new_full((*own.shape[:2], len(self.speller.symbols)), -torch.inf)
+        own = lowest.scatter_reduce(2, ids, own, "amax").gather(2, ids)
         fit = torch.where(hard == 1, own - own.amax(2, keepdim=True), 0.0).sum(1).double()
-        durations = alignment_durations(hard)
+        nearness = torch.where(hard == 1, output.scores, 0.0).sum((1, 2)).double() / frames
+        durations, score = alignment_durations(hard), fit.sum(1) / frames
         return [
-            _Path(durations[row, :size], fit[row, :size] / durations[row, :size], float(fit[row].sum() / frames[row]))
+            _Path(
+                durations[row, :size], fit[row, :size] / durations[row, :size], float(score[row]), float(nearness[row])
+            )
             for row, size in enumerate(lengths.tolist())
         ]
 

@@ -12,7 +12,7 @@ __all__ = ["Suspect", "Typical", "find_suspects", "typical"]
 FEW = 20  # alignments that tell what is typical; of fewer the model's own experience is asked
 _FAR = 4.0  # deviations
 _VERY_FAR = 6.0  # for durations, since there are many tokens in an utterance
-_LEAST = {"score": 0.05, "worst": 0.3, "duration": 0.3}  # the smallest deviation that is believed
+_LEAST = {"score": 0.1, "worst": 0.3, "duration": 0.3}  # the smallest deviation that is believed
 _RARE = 10  # tokens: what is rarer has no length of its own
 _DEVIATION = 1.4826  # of a normal distribution, in median absolute deviations
 

@@ -50,13 +50,15 @@ class AlignmentEncoderConfig:
 
 
 class AlignmentOutput(NamedTuple):
-    """The scores ``(batch, query, key)`` and the attention that they make, queries being frames and keys tokens.
+    """Three of ``(batch, query, key)``, queries being frames and keys tokens, of use within the lengths only.
 
-    Both are of use within the lengths only; beyond them the attention is 0, and the score of a key -inf.
+    ``log_attention``, the scores after the softmax over tokens and with the prior, -inf for tokens that are padding;
+    ``attention``, probabilities made of them, 0 in all padding; ``scores``, what came before the softmax.
     """
 
     log_attention: Tensor
     attention: Tensor
+    scores: Tensor
 
 
 class AlignmentEncoder(nn.Module):
@@ -145,7 +147,7 @@ class AlignmentEncoder(nn.Module):
             log_attention = log_attention + log_prior
         valid_queries = sequence_mask(feature_lengths, features.shape[1]).unsqueeze(2)
         attention = log_attention.masked_fill(~valid_keys, -torch.inf).softmax(2)
-        return AlignmentOutput(log_attention, torch.where(valid_queries, attention, 0.0))
+        return AlignmentOutput(log_attention, torch.where(valid_queries, attention, 0.0), scores)
 
     def _embed(self, speakers: Tensor | None, batch_size: int) -> Tensor:
         assert self.speakers is not None

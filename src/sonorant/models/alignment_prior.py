@@ -17,7 +17,8 @@ __all__ = ["AlignmentPrior", "SoundAndSilence", "sound_and_silence"]
 _SMALLEST = 1e-8  # of a prior, so that nothing is impossible
 _DECIBELS = 10 / math.log(10)  # of a nat of power
 _DYNAMIC_RANGE = 20.0  # nats, 87 dB: what is softer is digital silence, or as good as that
-_BACKGROUND, _SPEECH = 0.03, 0.95  # quantiles of the levels
+_BACKGROUND = 0.03  # a quantile of the levels
+_SPEECH, _MOST_SPEECH = 0.95, 15  # another; in a long recording, the level of so many loudest frames, however rare
 # how far the background reaches: this quantile of the quiet half of the range, above the 0.03 of all, so many times
 _QUIET, _REACH = 0.25, 3.0
 _FLAT = 1e-3  # nats: no sound has a spectrum as flat as digital silence has
@@ -124,22 +125,25 @@ def sound_and_silence(
     valid = sequence_mask(lengths, features.shape[1])
     levels = subtract_floor(features.float(), lengths, _DYNAMIC_RANGE).mean(2) * _DECIBELS
     alive = valid & (features.amax(2) - features.amin(2) > _FLAT)
-    floor, top = _quantile(levels, alive, _BACKGROUND), _quantile(levels, alive, _SPEECH)
+    floor, top = _quantile(levels, alive, _BACKGROUND), _quantile(levels, alive, _SPEECH, _MOST_SPEECH)
     quiet = alive & (levels <= (floor + top) / 2)
     reach = (_REACH * (_quantile(levels, quiet, _QUIET) - floor)).clamp(min=prior.margin)
     certainty = (2 * (top - floor) / (_CLEAR * reach) - 1).clamp(0, 1)
     loud = torch.maximum(floor + reach, top - prior.largest_range)
     sound = certainty * torch.sigmoid((levels - loud) / prior.softness)
-    hush = torch.where(valid, torch.sigmoid((floor + prior.margin - levels) / prior.softness), 1.0)
+    soft = floor + reach.clamp(max=2 * prior.margin) + 2 * prior.softness
+    hush = torch.where(valid, torch.sigmoid((soft - levels) / prior.softness), 1.0)
     silence = certainty * _opened(hush, prior.longest_closure)
     return SoundAndSilence(torch.where(valid, sound, 0.0), torch.where(valid, silence, 0.0))
 
 
-def _quantile(values: Tensor, mask: Tensor, share: float) -> Tensor:
-    """Of the values where the mask is True, ``(batch, 1)``; 0 where it is True nowhere."""
+def _quantile(values: Tensor, mask: Tensor, share: float, at_most: int | None = None) -> Tensor:
+    """Of the values where the mask is True, ``(batch, 1)``, with at most so many above it; 0 where it is True nowhere."""
     count = mask.sum(1, keepdim=True)
-    ordered = torch.where(mask, values, torch.inf).sort(1).values
-    found = ordered.gather(1, ((count - 1).clamp(min=0) * share).long())
+    place = ((count - 1).clamp(min=0) * share).long()
+    if at_most is not None:
+        place = torch.maximum(place, count - 1 - at_most)
+    found = torch.where(mask, values, torch.inf).sort(1).values.gather(1, place)
     return torch.where(count > 0, found, 0.0)
 
 
