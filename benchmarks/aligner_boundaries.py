@@ -46,9 +46,7 @@ def held_out() -> FsddCorpus:
     return FsddCorpus([u for u in train if u.id not in second], [u for u in train if u.id in second])
 
 
-def train_and_measure(
-    folder: Path, seed: int, corpus: FsddCorpus, *, epochs: int, kind: str = "lexicon"
-) -> Result:
+def train_and_measure(folder: Path, seed: int, corpus: FsddCorpus, *, epochs: int, kind: str = "lexicon") -> Result:
     """Train with the recipe and its own settings.
 
     Args:
@@ -93,7 +91,9 @@ def row(name: str, errors: Sequence[float] | np.ndarray, seconds: float | None =
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--epochs", type=int, default=recipe.Config(data=recipe.DataConfig(train="")).trainer.max_epochs)
+    parser.add_argument(
+        "--epochs", type=int, default=recipe.Config(data=recipe.DataConfig(train="")).trainer.max_epochs
+    )
     parser.add_argument("--units", choices=["lexicon", "characters"], default="lexicon")
     parser.add_argument("--held-out", action="store_true", help="for the choice of settings")
     options = parser.parse_args()

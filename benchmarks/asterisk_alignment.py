@@ -8,13 +8,12 @@ Prompts with words that neither the dictionary nor the pronouncer knows are left
 """
 
 import argparse
-import logging
-import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +23,7 @@ from sonorant.data.asterisk import load_asterisk
 from sonorant.data.cmudict import DICTIONARY
 from sonorant.data.manifest import Corpus, Utterance
 from sonorant.inference import Aligner, Alignment
+from sonorant.inference.spelling import pronounce_missing
 from sonorant.plots import plot_alignment
 from sonorant.recipes import aligner as recipe
 from sonorant.text import Lexicon, Speller
@@ -53,18 +53,16 @@ def default_config(pronouncer: str | None = None) -> recipe.Config:
     return recipe.Config(data=recipe.DataConfig(train="", skip_bad=True), units=units)
 
 
-def train(config: recipe.Config, utterances: Sequence[Utterance]) -> tuple[recipe.Prepared, float]:
-    """A trained aligner, and the seconds of features and training."""
+def train(config: recipe.Config, utterances: Sequence[Utterance]) -> tuple[recipe.Prepared, float, float]:
+    """A trained aligner, and the seconds of features and training, by the clock and of the CPU."""
     task = recipe.prepare(config, Corpus(list(utterances)))
     with tempfile.TemporaryDirectory() as run:
-        start = time.monotonic()
+        start = time.monotonic(), time.process_time()
         recipe.fit_aligner(config, task, Path(run))
-        return task, time.monotonic() - start
+        return task, time.monotonic() - start[0], time.process_time() - start[1]
 
 
-def compare(
-    aligner: Aligner, utterances: Sequence[Utterance]
-) -> tuple[list[Compared], dict[str, str]]:
+def compare(aligner: Aligner, utterances: Sequence[Utterance]) -> tuple[list[Compared], dict[str, str]]:
     """Alignments by both; and, by id, why pocketsphinx has none."""
     compared, unaligned = [], {}
     lexicon = _words_of(aligner.speller, utterances)
@@ -121,17 +119,27 @@ def draw(aligner: Aligner, compared: Sequence[Compared], folder: Path) -> None:
 
 
 def usable(aligner: Aligner, utterances: Sequence[Utterance]) -> list[Utterance]:
-    """Those that can be spelled; the words that cannot be are listed."""
-    missing = aligner.speller.missing(word for utterance in utterances for word in utterance.words)
-    if missing:
-        print("left out, words without pronunciation:", ", ".join(f"{w} ({n})" for w, n in Counter(missing).items()))
-    return [utterance for utterance in utterances if not set(missing).intersection(utterance.words)]
+    """Those whose words can all be spelled."""
+    missing = set(aligner.speller.missing(word for utterance in utterances for word in utterance.words))
+    return [utterance for utterance in utterances if not missing.intersection(utterance.words)]
+
+
+def print_left_out(aligner: Aligner, utterances: Sequence[Utterance], used: Sequence[Utterance]) -> None:
+    """The prompts, and the words that are why."""
+    missing = Counter(aligner.speller.missing(word for utterance in utterances for word in utterance.words))
+    print("words without pronunciation:", ", ".join(f"{word} ({times})" for word, times in missing.items()) or "none")
+    kept = {utterance.id for utterance in used}
+    left_out = [utterance.id for utterance in utterances if utterance.id not in kept]
+    print(f"prompts left out ({len(left_out)}):", ", ".join(left_out) or "none")
 
 
 def _words_of(speller: Speller, utterances: Sequence[Utterance]) -> Lexicon:
     words = sorted({word for utterance in utterances for word in utterance.words})
     return Lexicon(
-        {spelled.word: [speller.symbols.decode(pron) for pron in spelled.pronunciations] for spelled in speller.spell(words)}
+        {
+            spelled.word: [speller.symbols.decode(pron) for pron in spelled.pronunciations]
+            for spelled in speller.spell(words)
+        }
     )
 
 
@@ -139,28 +147,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, help="the prompts, see load_asterisk; apt fetches them otherwise")
     parser.add_argument("--rate", type=int, choices=[8000, 16000], default=16000, help="of the recordings, in Hz")
-    parser.add_argument("--pronouncer", metavar="DIR", help="a model of the recipe g2p, for words CMUdict lacks")
-    parser.add_argument("--epochs", type=int)
+    parser.add_argument("--pronouncer", metavar="DIR", help="a model of the recipe g2p, for words that CMUdict lacks")
+    parser.add_argument("--epochs", type=int, help="by default those of the recipe")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--pictures", type=Path, metavar="OUT", help=f"{NUM_PICTURES} of the held-out prompts")
     options = parser.parse_args()
-    logging.basicConfig(stream=sys.stdout, format="%(message)s")
     corpus = load_asterisk(sample_rate=options.rate, folder=options.folder)
     config = replace(default_config(options.pronouncer), seed=options.seed)
     if options.epochs is not None:
         config = replace(config, trainer=replace(config.trainer, max_epochs=options.epochs))
-    task, seconds = train(config, corpus.train)
+    task, seconds, cpu_seconds = train(config, corpus.train)
+    test_words = [word for utterance in corpus.test for word in utterance.words]
+    aligner = task.aligner.with_words(pronounce_missing(task.aligner.speller.lexicon, test_words, options.pronouncer))
+    test = usable(aligner, corpus.test)
+    print_left_out(aligner, [*corpus.train, *corpus.test], [*task.train, *task.dev, *test])
     parts = []
-    for name, utterances in (("held out", usable(task.aligner, corpus.test)), ("trained on", task.train)):
-        compared, unaligned = compare(task.aligner, utterances)
+    for name, utterances in (("held out", test), ("trained on", task.train)):
+        compared, unaligned = compare(aligner, utterances)
         parts.append((name, compared))
         words = sum(len(item.ours.words) for item in compared)
-        print(f"{name}: {words} words of {len(compared)} prompts; not aligned by pocketsphinx: {len(unaligned)}")
+        print(f"{name}: {words} words in {len(compared)} prompts; pocketsphinx could not align {len(unaligned)}")
         for key, reason in unaligned.items():
             print(f"  {key}: {reason}")
-    print(f"trained in {seconds:.0f} s\n{table(parts)}")
+    print(f"pocketsphinx {metadata.version('pocketsphinx')}; trained in {seconds:.0f} s, {cpu_seconds:.0f} s of CPU")
+    print(table(parts))
     if options.pictures is not None:
-        draw(task.aligner, evenly(parts[0][1], NUM_PICTURES), options.pictures)
+        draw(aligner, evenly(parts[0][1], NUM_PICTURES), options.pictures)
 
 
 if __name__ == "__main__":

@@ -6,12 +6,9 @@ The first pass finds the words and which pronunciation each has, the second the 
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from importlib import metadata
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from sonorant.data.audio import Samples
 from sonorant.inference import AlignedToken, AlignedWord, Alignment
@@ -55,7 +52,6 @@ class Pocketsphinx:
         path = folder / "pocketsphinx.dict"
         path.write_text(dictionary_text(lexicon), encoding="utf-8")
         self._decoder = Decoder(lm=None, dict=str(path), loglevel="FATAL")
-        self.version = metadata.version("pocketsphinx")
 
     def align(self, samples: Samples, words: Sequence[str]) -> Alignment:
         """Align samples ``(samples,)`` in [-1, 1] at 16 kHz.
@@ -130,8 +126,6 @@ def to_alignment(entries: Iterable[Entry], words: Sequence[str], duration: float
 
 def _entries(alignment: Iterable[Any] | None) -> list[Entry]:
     return [
-        Entry(
-            word.name, word.start, word.duration, [Entry(phone.name, phone.start, phone.duration) for phone in word]
-        )
+        Entry(word.name, word.start, word.duration, [Entry(phone.name, phone.start, phone.duration) for phone in word])
         for word in alignment or ()
     ]
