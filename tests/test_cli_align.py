@@ -119,9 +119,14 @@ def test_all_that_cannot_be_aligned_is_listed_and_the_rest_is_aligned(
     ]  # fmt: skip
     assert "sonorant: words that cannot be spelled, and how often they come: blue (1), red (1), это (1)" in captured.err
     for line, wanted in {
-        2: "short.wav: ", 3: "silent.wav: holds nothing but silence", 4: "the lexicon lacks 'blue'; the lexicon lacks 'red'",
-        5: "the lexicon lacks 'это'", 8: "the sample rate is 16000 Hz", 9: "noise.wav: not a recording", 10: "no such file",
-    }.items():  # fmt: skip
+        2: "short.wav: ",
+        3: "silent.wav: holds nothing but silence",
+        4: "the lexicon lacks 'blue'; the lexicon lacks 'red'",
+        5: "the lexicon lacks 'это'",
+        8: "the sample rate is 16000 Hz",
+        9: "noise.wav: not a recording",
+        10: "no such file",
+    }.items():
         assert any(f"table.tsv:{line}: " in error and wanted in error for error in captured.err.splitlines()), wanted
     assert "table.tsv:11" in captured.err
 

@@ -1,4 +1,4 @@
-"""Recordings whose words are tones, a pitch for each letter, with the times of all words: quickly learned to be found."""
+"""Recordings whose words are tones, a pitch for each letter, with the times of all words: quickly learned."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,7 +41,9 @@ def say(
     return samples + random.normal(0, noise, len(samples)), times
 
 
-def write_tones(folder: Path, number: int, seed: int = 0, *, rate: int = 8000, words: tuple[int, int] = (2, 4)) -> ToneCorpus:
+def write_tones(
+    folder: Path, number: int, seed: int = 0, *, rate: int = 8000, words: tuple[int, int] = (2, 4)
+) -> ToneCorpus:
     """A corpus of strings of these words by two speakers."""
     random = np.random.default_rng(seed)
     folder.mkdir(parents=True)

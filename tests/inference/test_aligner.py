@@ -31,7 +31,9 @@ def errors(alignment: Alignment, truth: list[tuple[str, float, float]]) -> list[
     """In milliseconds."""
     assert [word.word for word in alignment.words] == [word for word, _, _ in truth]
     pairs = zip(alignment.words, truth, strict=True)
-    return [1000 * abs(a - b) for word, (_, *times) in pairs for a, b in zip((word.start, word.end), times, strict=True)]
+    return [
+        1000 * abs(a - b) for word, (_, *times) in pairs for a, b in zip((word.start, word.end), times, strict=True)
+    ]
 
 
 def recording(*words: str, seed: int = 3, **options: float) -> tuple[np.ndarray, list[tuple[str, float, float]]]:
@@ -132,7 +134,10 @@ def test_punctuation_has_no_time(aligner: Aligner) -> None:
     [
         ("su red mi blue", "audio: the lexicon lacks 'red'; the lexicon lacks 'blue'"),
         ("", "nothing in it that is spoken"),
-        (" ".join(["sam"] * 40), r"audio: too short for its text: 0\.\d\d s give \d\d frames, and its text has 161 tokens"),
+        (
+            " ".join(["sam"] * 40),
+            r"audio: too short for its text: 0\.\d\d s give \d\d frames, and its text has 161 tokens",
+        ),
     ],
 )
 def test_texts_that_cannot_be(aligner: Aligner, text: str, message: str) -> None:
@@ -173,7 +178,7 @@ def test_missing_words_are_pronounced_by_a_model(g2p_run: Path) -> None:
     assert larger.words == ["Kab", "dak"]
     assert larger.entries["Kab"] == [["K", "AA", "B"]]
     assert pronounce_missing(lexicon, ["kab"], None) is lexicon
-    with pytest.raises(ValueError, match="writes phones that the lexicon does not have: AA B K$"):
+    with pytest.raises(ValueError, match=r"writes phones that the lexicon does not have: AA B K$"):
         pronounce_missing(Lexicon({"a": [["a"]]}), ["kab"], g2p_run)
 
 

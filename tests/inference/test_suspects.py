@@ -28,7 +28,10 @@ def test_what_is_suspicious_and_why() -> None:
     found = find_suspects([*corpus(30), *wrong])
     assert [suspect.number for suspect in found] == [33, 31, 30, 32]
     assert found[0].distance == max(suspect.distance for suspect in found)
-    assert found[0].reasons == ["score -3.00, usually -0.12", "'a' at 0.50 s has score -9.00, the worst word usually -0.70"]
+    assert found[0].reasons == [
+        "score -3.00, usually -0.12",
+        "'a' at 0.50 s has score -9.00, the worst word usually -0.70",
+    ]
     assert [suspect.reasons for suspect in found[1:]] == [
         ["'a' at 0.50 s has score -9.00, the worst word usually -0.70"],
         ["score -1.00, usually -0.12"],

@@ -24,7 +24,9 @@ def recordings() -> list[Tensor]:
     return [torch.randn(frames, NUM_FEATURES, generator=generator, dtype=torch.float64) for frames in FRAMES]
 
 
-def align(model: AlignmentEncoder, features: list[Tensor], tokens: list[list[int]], **options: Tensor) -> AlignmentOutput:
+def align(
+    model: AlignmentEncoder, features: list[Tensor], tokens: list[list[int]], **options: Tensor
+) -> AlignmentOutput:
     texts = pad_sequences([torch.tensor(row) for row in tokens])
     output: AlignmentOutput = model(*pad_sequences(features), *texts, **options)
     return output
@@ -83,10 +85,14 @@ def test_an_unknown_speaker_is_the_mean_of_the_known(model: AlignmentEncoder) ->
     known = [align(model, recordings(), list(TOKENS), speakers=torch.full((3,), n)).attention for n in (1, 2)]
     assert (known[0] - known[1]).abs().max() > 1e-4
     unknown = align(model, recordings(), list(TOKENS)).attention
-    torch.testing.assert_close(align(model, recordings(), list(TOKENS), speakers=torch.zeros(3).long()).attention, unknown)
+    torch.testing.assert_close(
+        align(model, recordings(), list(TOKENS), speakers=torch.zeros(3).long()).attention, unknown
+    )
     with torch.no_grad():
         model.speakers.weight[:] = model.speakers.weight.mean(0)
-    torch.testing.assert_close(align(model, recordings(), list(TOKENS), speakers=torch.ones(3).long()).attention, unknown)
+    torch.testing.assert_close(
+        align(model, recordings(), list(TOKENS), speakers=torch.ones(3).long()).attention, unknown
+    )
 
 
 def test_every_parameter_learns(model: AlignmentEncoder) -> None:

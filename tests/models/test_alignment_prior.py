@@ -88,7 +88,9 @@ def test_where_the_background_is_not_steady_nothing_is_said() -> None:
     assert found_in_noise.silence.max() < 0.5
 
 
-@pytest.mark.parametrize("samples", [np.zeros(RATE, dtype=np.float32), np.full(RATE, 0.1, dtype=np.float32), WORDS[:100]])
+@pytest.mark.parametrize(
+    "samples", [np.zeros(RATE, dtype=np.float32), np.full(RATE, 0.1, dtype=np.float32), WORDS[:100]]
+)
 def test_recordings_without_any_difference(samples: Samples) -> None:
     energies = features(samples)
     frames, keys = torch.tensor([len(energies)]), torch.tensor([1])
@@ -142,7 +144,9 @@ def test_a_batch_equals_its_utterances() -> None:
     boundaries = torch.tensor([[True, False, True, False, True], [True, True, False, False, False]])
     together = prior.log_prior(padded, lengths, boundaries, torch.tensor(keys))
     for row, (alone, number) in enumerate(zip(energies, keys, strict=True)):
-        expected = prior.log_prior(alone[None], lengths[row : row + 1], boundaries[row : row + 1, :number], torch.tensor([number]))
+        expected = prior.log_prior(
+            alone[None], lengths[row : row + 1], boundaries[row : row + 1, :number], torch.tensor([number])
+        )
         torch.testing.assert_close(together[row, : len(alone), :number], expected[0])
 
 

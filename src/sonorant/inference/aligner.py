@@ -260,7 +260,7 @@ class Aligner:
         return [self._result(task, path) for task, path in zip(tasks, paths, strict=True)]
 
     def _search_variants(self, tasks: Sequence[_Task], paths: Sequence[_Path]) -> dict[int, tuple[_Task, _Path]]:
-        """By index of the task, what is better with other pronunciations: each tried by itself, and the good together."""
+        """By index of the task what is better with other pronunciations: each tried alone, and the good together."""
         variants = [
             (index, self._with_pronunciations(task, {word: number}))
             for index, task in enumerate(tasks)

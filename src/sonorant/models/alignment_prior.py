@@ -138,7 +138,7 @@ def sound_and_silence(
 
 
 def _quantile(values: Tensor, mask: Tensor, share: float, at_most: int | None = None) -> Tensor:
-    """Of the values where the mask is True, ``(batch, 1)``, with at most so many above it; 0 where it is True nowhere."""
+    """Of the values where the mask is True, ``(batch, 1)``, at most so many being above it; 0 where there are none."""
     count = mask.sum(1, keepdim=True)
     place = ((count - 1).clamp(min=0) * share).long()
     if at_most is not None:

@@ -4,6 +4,7 @@ the forward-sum loss, and monotonic alignment search. Nothing has to be aligned 
 
 import json
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -121,7 +122,7 @@ class Config:
     prior: AlignmentPrior = field(default_factory=AlignmentPrior)
     loss: AlignerLossConfig = field(default_factory=AlignerLossConfig)
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=5e-3))
-    trainer: TrainerConfig = field(default_factory=lambda: TrainerConfig(max_epochs=20, checkpoint_every=200))
+    trainer: TrainerConfig = field(default_factory=lambda: TrainerConfig(max_epochs=12, checkpoint_every=200))
 
 
 class Prepared(NamedTuple):
@@ -205,8 +206,12 @@ def prepare(config: Config, train: Corpus, dev: Corpus | None = None) -> Prepare
         ValueError: faults, all of them listed, if they are not to be left out; words that the lexicon lacks.
     """
     sample_rate = config.data.sample_rate or _first_rate(train.utterances)
-    utterances = _usable(config, _aligner(config, sample_rate, train.utterances), train, "train")
-    aligner = _aligner(config, sample_rate, utterances)  # without symbols that only faulty ones have
+    aligner = _aligner(config, sample_rate, [*train.utterances, *(dev.utterances if dev else [])])
+    if not config.data.skip_bad:
+        _refuse_missing(aligner.speller, [*train.utterances, *(dev.utterances if dev else [])])
+    utterances = _usable(config, aligner, train, "train")
+    if config.units.lexicon is None:
+        aligner = _aligner(config, sample_rate, utterances)  # without letters that only faulty ones have
     if dev is None:
         utterances, dev_utterances = hold_out(utterances, config.data.dev_share, MOST_DEV)
     else:
@@ -263,6 +268,24 @@ def _aligner(config: Config, sample_rate: int, utterances: Sequence[Utterance]) 
         speakers=speakers,
         recordings=config.data.recordings,
         recipe="aligner",
+    )
+
+
+def _refuse_missing(speller: Speller, utterances: Sequence[Utterance]) -> None:
+    """All words at once, however many utterances they are in."""
+    if speller.lexicon is None:
+        return
+    counts = Counter(speller.missing(word for utterance in utterances for word in utterance.words))
+    if not counts:
+        return
+    first: dict[str, str] = {}
+    for utterance in utterances:
+        for word in counts.keys() & set(utterance.words):
+            first.setdefault(word, utterance.source)
+    listed = "".join(f"\n  {word} ({times}, first at {first[word]})" for word, times in counts.most_common())
+    raise ValueError(
+        f"units.lexicon: lacks {len(counts)} words; add them, give --units.pronouncer, or leave their utterances out "
+        f"with --data.skip_bad true:{listed}"
     )
 
 
