@@ -27,11 +27,12 @@ def test_lines_of_words_and_tokens(aligner_run: Path, tones: dict[str, ToneCorpu
     lines = [line.split("\t") for line in captured.out.splitlines()]
     truth = [(name, *word) for name, words in corpus.truth.items() for word in words]
     assert [(name, word) for name, _, _, word, _ in lines] == [(name, word) for name, word, _, _ in truth]
-    for (_, start, end, word, tokens), (_, _, true_start, true_end) in zip(lines, truth, strict=True):
-        assert float(start) == pytest.approx(true_start, abs=0.03)
-        assert float(end) == pytest.approx(true_end, abs=0.03)
+    errors = []
+    for (_, start, end, word, tokens), (_, _, *times) in zip(lines, truth, strict=True):
+        errors += [abs(float(start) - times[0]), abs(float(end) - times[1])]
         assert "".join(token.partition("@")[0] for token in tokens.split(" ")) == word.upper()
         assert tokens.split(" ")[0].partition("@")[2] == start
+    assert np.quantile(errors, 0.95) < 0.02
 
 
 def test_json_textgrids_and_pictures(

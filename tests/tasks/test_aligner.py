@@ -79,7 +79,7 @@ def test_binarization_begins_when_it_should(task: AlignerTask, batch: AlignmentB
 
 def test_what_is_logged(task: AlignerTask, batch: AlignmentBatch, logged: dict[str, float]) -> None:
     loss = task.training_step(batch, 0)
-    assert logged["loss"] == pytest.approx(float(loss) / 2)
+    assert logged["loss"] == pytest.approx(loss.item() / 2)
     task.validation_step(batch, 0)
     assert logged["dev_loss"] == pytest.approx(logged["loss"], rel=1e-5)
 
@@ -94,6 +94,6 @@ def test_a_rank_without_utterances_takes_part(task: AlignerTask, batch: Alignmen
     empty = AlignmentBatch(*(field[:0] for field in batch))
     loss = task.training_step(empty, 0)
     loss.backward()
-    assert float(loss) == 0
+    assert loss.item() == 0
     assert all(parameter.grad is not None for parameter in task.model.parameters())
     task.validation_step(empty, 0)
