@@ -169,6 +169,8 @@ def main() -> None:
         print(f"{name}: {words} words in {len(compared)} prompts; pocketsphinx could not align {len(unaligned)}")
         for key, reason in unaligned.items():
             print(f"  {key}: {reason}")
+        coarse = [item.utterance.id for item in compared if not item.theirs.tokens]
+        print(f"  second pass failed, words by the first ({len(coarse)}):", ", ".join(coarse) or "none")
     print(f"pocketsphinx {metadata.version('pocketsphinx')}; trained in {seconds:.0f} s, {cpu_seconds:.0f} s of CPU")
     print(table(parts))
     if options.pictures is not None:

@@ -2,7 +2,8 @@
 
     pip install pocketsphinx  # holds the model
 
-The first pass finds the words and which pronunciation each has, the second the phones, and silence at the edges.
+The first pass finds the words and which pronunciation each has, the second the phones, and silence at the edges. The
+second fails where phones are shorter than the three frames that its models take: then the first one's words count.
 """
 
 import re
@@ -47,14 +48,12 @@ class Pocketsphinx:
     """
 
     def __init__(self, lexicon: Lexicon, folder: Path) -> None:
-        from pocketsphinx import Decoder
-
-        path = folder / "pocketsphinx.dict"
-        path.write_text(dictionary_text(lexicon), encoding="utf-8")
-        self._decoder = Decoder(lm=None, dict=str(path), loglevel="FATAL")
+        self._dictionary = folder / "pocketsphinx.dict"
+        self._dictionary.write_text(dictionary_text(lexicon), encoding="utf-8")
+        self._decoder = self._new_decoder()
 
     def align(self, samples: Samples, words: Sequence[str]) -> Alignment:
-        """Align samples ``(samples,)`` in [-1, 1] at 16 kHz.
+        """Align samples ``(samples,)`` in [-1, 1] at 16 kHz. Words have no tokens where the second pass failed.
 
         Raises:
             UnalignedError: with the reason.
@@ -63,12 +62,30 @@ class Pocketsphinx:
         try:
             self._decoder.set_align_text(" ".join(words))
             self._decode(pcm)
+            entries = [
+                Entry(part.word, part.start_frame, part.end_frame + 1 - part.start_frame)
+                for part in self._decoder.seg() or ()
+            ]
+        except RuntimeError as error:
+            self._decoder = self._new_decoder()
+            raise UnalignedError(str(error)) from error
+        try:
             self._decoder.set_alignment()
             self._decode(pcm)
-            entries = _entries(self._decoder.get_alignment())
-        except RuntimeError as error:
-            raise UnalignedError(str(error)) from error
+            entries = [
+                Entry(
+                    word.name, word.start, word.duration, [Entry(item.name, item.start, item.duration) for item in word]
+                )
+                for word in self._decoder.get_alignment()
+            ]
+        except RuntimeError:
+            self._decoder = self._new_decoder()  # one that failed goes on failing
         return to_alignment(entries, words, len(samples) / SAMPLE_RATE)
+
+    def _new_decoder(self) -> Any:
+        from pocketsphinx import Decoder
+
+        return Decoder(lm=None, dict=str(self._dictionary), loglevel="FATAL")
 
     def _decode(self, pcm: bytes) -> None:
         self._decoder.start_utt()
@@ -122,10 +139,3 @@ def to_alignment(entries: Iterable[Entry], words: Sequence[str], duration: float
         for word, entry in zip(words, spoken, strict=True)
     ]
     return Alignment(aligned, [token for word in aligned for token in word.tokens], duration, nan)
-
-
-def _entries(alignment: Iterable[Any] | None) -> list[Entry]:
-    return [
-        Entry(word.name, word.start, word.duration, [Entry(phone.name, phone.start, phone.duration) for phone in word])
-        for word in alignment or ()
-    ]
