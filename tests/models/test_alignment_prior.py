@@ -150,7 +150,7 @@ def test_a_batch_equals_its_utterances() -> None:
         torch.testing.assert_close(together[row, : len(alone), :number], expected[0])
 
 
-@pytest.mark.parametrize("name", ["steps", "penalty", "margin", "softness", "longest_closure"])
+@pytest.mark.parametrize("name", ["steps", "penalty", "margin", "softness", "longest_closure", "largest_range"])
 def test_impossible_settings(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} must be .*; got -1"):
         AlignmentPrior(**{name: -1})

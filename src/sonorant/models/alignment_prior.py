@@ -41,6 +41,7 @@ class AlignmentPrior:
             is not steady.
         softness: decibels over which that comes about.
         longest_closure: frames; the parts of a silence that lasts longer are no part of a word.
+        largest_range: decibels; what is further below the loudest frames is not loud, whatever the background is.
     """
 
     steps: int = 100
@@ -54,7 +55,7 @@ class AlignmentPrior:
         for name, least in (("steps", 1), ("penalty", 0), ("longest_closure", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}; got {getattr(self, name)}")
-        for name in ("margin", "softness"):
+        for name in ("margin", "softness", "largest_range"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive; got {getattr(self, name)}")
 
