@@ -24,7 +24,8 @@ class AlignmentEncoderConfig:
     Args:
         hidden_channels: the width of the convolutions.
         attention_dim: of the space in which frames and tokens are compared.
-        text_kernels: taps of the text encoder's convolutions, odd numbers: how many neighbours a token knows of.
+        text_kernels: taps of the text encoder's convolutions, odd numbers: how many neighbours a token knows of. One
+            that knows of them may learn their sound: in connected speech a boundary takes the beginning of a word.
         mel_kernels: taps of the mel encoder's convolutions, odd numbers. A wide view blurs the borders of tokens.
         speaker_dim: of a speaker's embedding; 0 makes no difference between speakers.
         temperature: of the score; small ones need large distances, which are learned slowly.
@@ -33,7 +34,7 @@ class AlignmentEncoderConfig:
 
     hidden_channels: int = 128
     attention_dim: int = 64
-    text_kernels: tuple[int, ...] = (3, 1)
+    text_kernels: tuple[int, ...] = (1, 1)
     mel_kernels: tuple[int, ...] = (3, 3, 1)
     speaker_dim: int = 0
     temperature: float = 0.02
