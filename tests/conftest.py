@@ -102,7 +102,12 @@ def tones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ToneCorpus]:
 def aligner_run(tones: dict[str, ToneCorpus], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An aligner that finds tones: the run directory of some seconds of training."""
     run, corpus = tmp_path_factory.mktemp("aligner") / "run", tones["train"]
-    options = [f"--data.train={corpus.table}", f"--units.lexicon={corpus.lexicon}", "--trainer.max_epochs=12"]
+    options = [
+        f"--data.train={corpus.table}",
+        f"--units.lexicon={corpus.lexicon}",
+        "--trainer.max_epochs=12",
+        "--seed=1",
+    ]
     assert main(["train", "aligner", "--output", str(run), *options, *TINY_ALIGNER]) == 0
     return run
 
