@@ -123,6 +123,21 @@ def test_the_pronunciation_that_fits_is_taken(aligner: Aligner) -> None:
     assert max(errors(alignment, [(name, *times) for name, (_, *times) in zip("xyxx", truth, strict=True)])) < 25
 
 
+def test_pronunciations_are_tried_within_the_memory_there_is(aligner: Aligner, monkeypatch: pytest.MonkeyPatch) -> None:
+    several = aligner.with_words(Lexicon({"x": [["D", "A"], ["S", "U"], ["M", "I"]]}))
+    samples, _ = recording("su", "mi", "da")
+    sizes = []
+    hook = several.model.register_forward_pre_hook(lambda _, inputs: sizes.append(len(inputs[0])))
+    found = several.align(samples, "x x x", RATE)
+    assert max(sizes) > 1
+    sizes.clear()
+    monkeypatch.setattr("sonorant.inference.alignment_search._MOST_CELLS", 1)
+    one_by_one = several.align(samples, "x x x", RATE)
+    hook.remove()
+    assert set(sizes) == {1}
+    assert [token.token for token in one_by_one.tokens] == [token.token for token in found.tokens]
+
+
 def test_punctuation_has_no_time(aligner: Aligner) -> None:
     samples, truth = recording("su", "mi")
     alignment = aligner.align(samples, "Su, - mi!", RATE)

@@ -14,7 +14,7 @@ from sonorant.data.frontend import Frontend, RecordingConfig
 from sonorant.data.manifest import Utterance
 from sonorant.export.model_folder import ModelFolder, ModelFolderError, write_model_folder
 from sonorant.inference.alignment import AlignedToken, AlignedWord, Alignment
-from sonorant.inference.alignment_search import AlignmentPath, AlignmentSearch, AlignmentTask, alignment_batches
+from sonorant.inference.alignment_search import AlignmentPath, AlignmentSearch, AlignmentTask
 from sonorant.inference.recordings import Recording, load_recording
 from sonorant.inference.suspects import Typical
 from sonorant.models import AlignmentEncoder, AlignmentEncoderConfig, AlignmentPrior
@@ -110,10 +110,7 @@ class Aligner:
             self._prepare(*load_recording(self.frontend, utterance), utterance.words, utterance.speaker)
             for utterance in utterances
         ]
-        results: dict[int, Alignment] = {}
-        for batch in alignment_batches(tasks, batch_size):
-            results |= dict(zip(batch, self._find([tasks[index] for index in batch]), strict=True))
-        return [results[index] for index in range(len(tasks))]
+        return self._find(tasks, batch_size)
 
     def with_words(self, lexicon: Lexicon) -> "Aligner":
         """The same model with further words, see :meth:`sonorant.text.Speller.with_words`.
@@ -217,8 +214,8 @@ class Aligner:
             raise AudioError(f"{name}: too short for its text: {given}", "too short for its text")
         return AlignmentTask(features, duration, spelled, tokens, self.speaker_number(speaker), {})
 
-    def _find(self, tasks: Sequence[AlignmentTask]) -> list[Alignment]:
-        search = AlignmentSearch(self.model, self.prior, self.speller)
+    def _find(self, tasks: Sequence[AlignmentTask], batch_size: int = 16) -> list[Alignment]:
+        search = AlignmentSearch(self.model, self.prior, self.speller, batch_size)
         return [self._result(task, path) for task, path in search(tasks)]
 
     def _result(self, task: AlignmentTask, path: AlignmentPath) -> Alignment:

@@ -12,7 +12,7 @@ from sonorant.models import AlignmentEncoder, AlignmentPrior
 from sonorant.models.aligner import AlignmentOutput
 from sonorant.text import SpelledWord, Speller
 
-__all__ = ["AlignmentPath", "AlignmentSearch", "AlignmentTask", "alignment_batches"]
+__all__ = ["AlignmentPath", "AlignmentSearch", "AlignmentTask"]
 
 _MOST_CELLS = 2**24  # of a batch's scores, 64 MiB
 _ROUNDS = 3  # of looking for better pronunciations, each of which may show others
@@ -48,12 +48,14 @@ class AlignmentSearch:
         model: frames and tokens to scores.
         prior: of the scores.
         speller: words to tokens.
+        batch_size: texts that are looked at together, or as many of them as memory allows; it changes nothing.
     """
 
-    def __init__(self, model: AlignmentEncoder, prior: AlignmentPrior, speller: Speller) -> None:
+    def __init__(self, model: AlignmentEncoder, prior: AlignmentPrior, speller: Speller, batch_size: int) -> None:
         self._model = model
         self._prior = prior
         self._speller = speller
+        self._batch_size = batch_size
 
     def __call__(self, tasks: Sequence[AlignmentTask]) -> list[tuple[AlignmentTask, AlignmentPath]]:
         """The best path of each task, which is given back with the pronunciations that were chosen."""
@@ -97,10 +99,15 @@ class AlignmentSearch:
         chosen = {**task.chosen, **numbers}
         return task._replace(tokens=self._speller.tokens(task.words, chosen), chosen=chosen)
 
-    @torch.inference_mode()
     def _search(self, tasks: Sequence[AlignmentTask]) -> list[AlignmentPath]:
-        if not tasks:
-            return []
+        """The best path of each task, in batches of similar length."""
+        paths: dict[int, AlignmentPath] = {}
+        for batch in _batches(tasks, self._batch_size):
+            paths |= dict(zip(batch, self._search_batch([tasks[index] for index in batch]), strict=True))
+        return [paths[index] for index in range(len(tasks))]
+
+    @torch.inference_mode()
+    def _search_batch(self, tasks: Sequence[AlignmentTask]) -> list[AlignmentPath]:
         features, frames = pad_sequences([task.features for task in tasks])
         tokens, lengths = pad_sequences([torch.tensor(task.tokens) for task in tasks])
         log_prior = self._prior.log_prior(features, frames, tokens == self._speller.boundary_id, lengths)
@@ -123,7 +130,7 @@ class AlignmentSearch:
         ]
 
 
-def alignment_batches(tasks: Sequence[AlignmentTask], batch_size: int) -> Iterator[list[int]]:
+def _batches(tasks: Sequence[AlignmentTask], batch_size: int) -> Iterator[list[int]]:
     """Indices of tasks of similar length, as many at once as memory allows."""
     batch: list[int] = []
     keys = 0
