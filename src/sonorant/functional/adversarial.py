@@ -232,9 +232,10 @@ def _feature_distance(fake: Tensor, real: Tensor, lengths: Tensor, with_signs: b
             kernels.run_over_batch(l1_sums, len(fake), *arrays)
         return sums.sum().to(fake.dtype), signs
     difference = _masked_difference(fake, real, lengths)
+    total = torch.linalg.vector_norm(difference, 1)
     if with_signs:
-        signs.copy_(difference.sign())
-    return difference.abs_().sum(), signs
+        signs.copy_(difference.sign_())
+    return total, signs
 
 
 @_feature_distance.register_fake
