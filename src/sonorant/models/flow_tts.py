@@ -200,7 +200,8 @@ class FlowTts(nn.Module):
         seeds: Int[Tensor, " batch"] | None = None,
     ) -> Float[Tensor, "batch token"]:
         """The logarithm of the frames of each token plus 1; 0 beyond the lengths. Arguments as for :meth:`flow`."""
-        predicted = self.duration_predictor(text.detach(), token_lengths, self._voice(speakers, accents), seeds)
+        voice = self._voice(speakers, accents)
+        predicted: Tensor = self.duration_predictor(text.detach(), token_lengths, voice, seeds)
         return predicted.squeeze(2)
 
     def predict_attributes(
@@ -225,11 +226,12 @@ class FlowTts(nn.Module):
         accents: Int[Tensor, " batch"],
         *,
         temperature: float = 0.667,
-        generator: torch.Generator | None = None,
+        seeds: Int[Tensor, " batch"] | None = None,
     ) -> Float[Tensor, "batch time mel"]:
         """Spectra from noise; arguments as for :meth:`flow`, and those of the decoder's ``sample``."""
         context = self._context(text_frames, attributes, speakers, accents)
-        return self.decoder.sample(mel_lengths, context, temperature=temperature, generator=generator)
+        sampled: Tensor = self.decoder.sample(mel_lengths, context, temperature=temperature, seeds=seeds)
+        return sampled
 
     def _context(self, text_frames: Tensor, attributes: Attributes, speakers: Tensor, accents: Tensor) -> Tensor:
         vectors = [self.speakers(speakers)]
