@@ -2,6 +2,7 @@
 
 from sonorant.models.aligner import AlignmentEncoder, AlignmentEncoderConfig
 from sonorant.models.alignment_prior import AlignmentPrior
+from sonorant.models.flow_decoder import FlowDecoder, FlowDecoderConfig, FlowOutput
 from sonorant.models.g2p import G2p, G2pConfig
 from sonorant.models.g2p_ensemble import G2pEnsemble
 from sonorant.models.tdnn_ctc import TdnnCtc, TdnnCtcConfig
@@ -10,6 +11,9 @@ __all__ = [
     "AlignmentEncoder",
     "AlignmentEncoderConfig",
     "AlignmentPrior",
+    "FlowDecoder",
+    "FlowDecoderConfig",
+    "FlowOutput",
     "G2p",
     "G2pConfig",
     "G2pEnsemble",
