@@ -138,11 +138,7 @@ class Synthesizer:
         Raises:
             ValueError: as of :meth:`synthesize_all`.
         """
-        if not self.predictors_trained:
-            raise ValueError(
-                "the model's predictors of durations, f0 and energy were not trained, so that it cannot speak; train "
-                "its predictors, the second stage of its recipe"
-            )
+        self.check_predictors()
         speaker = self._speaker("speaker", sentence.speaker)
         accent = self.speaker_accents[speaker] if sentence.accent is None else sentence.accent
         if accent not in self.accents:
@@ -169,6 +165,18 @@ class Synthesizer:
                 tokens = self.speller.tokens(self.speller.spell(words))
                 parts.append((whole._replace(tokens=tokens, seed=_seed(sentence.seed, index)), pause / sentence.pace))
         return parts
+
+    def check_predictors(self) -> None:
+        """Refuse to speak with what was never trained.
+
+        Raises:
+            ValueError: the model has no trained predictors.
+        """
+        if not self.predictors_trained:
+            raise ValueError(
+                "the model's predictors of durations, f0 and energy were not trained, so that it cannot speak; train "
+                "its predictors, the second stage of its recipe"
+            )
 
     def save(self, folder: Path) -> None:
         """Write the model folder that :func:`sonorant.load` reads."""
