@@ -38,7 +38,9 @@ class TtsExample(NamedTuple):
 
 
 class TtsBatch(NamedTuple):
-    """Padded, see :class:`TtsExample`: ``(batch, time, n_mels)``, ``(batch, time)``, ``(batch, token)``, ``(batch,)``."""
+    """Padded, see :class:`TtsExample`: ``log_mel`` ``(batch, time, n_mels)``, what there is of each frame
+    ``(batch, time)``, ``tokens`` ``(batch, token)``, lengths, numbers and seeds ``(batch,)``.
+    """
 
     ids: list[str]
     log_mel: Tensor
@@ -115,8 +117,24 @@ class TtsDataset(Dataset[TtsExample]):
 def collate_tts(examples: Sequence[TtsExample]) -> TtsBatch:
     """Pad examples into a batch."""
     log_mel = pad_sequences([example.log_mel for example in examples])
-    names = ("f0", "energy", "voiced", "speaker_f0", "speaker_energy")
-    of_frames = (pad_sequences([getattr(example, name) for example in examples]).values for name in names)
     tokens = pad_sequences([example.tokens for example in examples])
-    numbers = (torch.tensor([getattr(example, name) for example in examples]) for name in ("speaker", "accent", "seed"))
-    return TtsBatch([example.id for example in examples], *log_mel, *of_frames, *tokens, *numbers)
+
+    def of_frames(name: str) -> Tensor:
+        return pad_sequences([getattr(example, name) for example in examples]).values
+
+    def numbers(name: str) -> Tensor:
+        return torch.tensor([getattr(example, name) for example in examples])
+
+    return TtsBatch(
+        [example.id for example in examples],
+        *log_mel,
+        of_frames("f0"),
+        of_frames("energy"),
+        of_frames("voiced"),
+        of_frames("speaker_f0"),
+        of_frames("speaker_energy"),
+        *tokens,
+        numbers("speaker"),
+        numbers("accent"),
+        numbers("seed"),
+    )

@@ -106,6 +106,20 @@ class FlowTts(nn.Module):
     References:
         Shih et al. 2021, "RAD-TTS: parallel flow-based TTS with robust alignment learning and diverse synthesis";
         Badlani et al. 2023, "RAD-MMM: multilingual multiaccented multispeaker TTS", arXiv 2301.10335.
+
+    Example:
+        >>> import torch
+        >>> from sonorant.models import FlowDecoderConfig, FlowTts, FlowTtsConfig, TextEncoderConfig
+        >>> from sonorant.models.flow_tts import Attributes
+        >>> text = TextEncoderConfig(hidden_channels=8, lstm_dim=4)
+        >>> decoder = FlowDecoderConfig(num_flows=2, hidden_channels=8, encoder_dim=4)
+        >>> config = FlowTtsConfig(text=text, decoder=decoder)
+        >>> model = FlowTts(config, n_mels=10, num_tokens=5, num_speakers=2, num_accents=1)
+        >>> voice, frames = (torch.tensor([1]), torch.tensor([0])), torch.tensor([6])
+        >>> encoded = model.encode(torch.tensor([[1, 3, 1]]), torch.tensor([3]), voice[1])
+        >>> attributes = Attributes(*(torch.zeros(1, 6) for _ in range(3)))
+        >>> model.sample(encoded.repeat_interleave(2, 1), frames, attributes, *voice).shape
+        torch.Size([1, 6, 10])
     """
 
     def __init__(

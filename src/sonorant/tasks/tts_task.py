@@ -1,8 +1,9 @@
 """What the tasks of speech synthesis do alike: they align their batches, and log each term of their losses."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,7 @@ from sonorant.models.aligner import AlignmentOutput
 from sonorant.tasks.batches import BatchTask, MakeLoader
 from sonorant.tasks.optimization import OptimizerConfig
 
-__all__ = ["Terms", "TtsTask"]
+__all__ = ["Terms", "TtsTask", "mean_terms"]
 
 
 class Terms(NamedTuple):
@@ -53,7 +54,8 @@ class TtsTask(BatchTask):
     ) -> None:
         super().__init__(optimizer, make_loader, total_steps=total_steps, make_dev_loader=make_dev_loader)
         self.model = model
-        self.dev_means = nn.ModuleDict({name: MeanMetric(nan_strategy="error") for name in dev_terms})
+        self.dev_terms = tuple(dev_terms)
+        self.dev_means = nn.ModuleList(MeanMetric(nan_strategy="error") for _ in dev_terms)
         self._dev_loss = tuple(dev_loss)
         self._boundary = boundary
         self._prior = prior
@@ -73,12 +75,13 @@ class TtsTask(BatchTask):
         losses, counts = self.dev_losses(batch)
         for name, loss in losses.items():
             self.refuse_nonfinite(f"dev set's {name}", loss.expand(len(batch.ids)), batch.ids)
-            self.dev_means[name].update(loss.detach(), counts[name])
+            mean = cast(MeanMetric, self.dev_means[self.dev_terms.index(name)])
+            mean.update(loss.detach(), counts[name])
 
     def on_validation_epoch_end(self) -> None:
         """Log the terms, and the loss."""
         means = {}
-        for name, mean in self.dev_means.items():
+        for name, mean in zip(self.dev_terms, cast(list[MeanMetric], self.dev_means), strict=True):
             means[name] = mean.compute()
             mean.reset()
         self.log_dict({f"dev/{name}": value for name, value in means.items()})
@@ -104,3 +107,21 @@ class TtsTask(BatchTask):
     def align_hard(self, batch: TtsBatch) -> Tensor:
         """The path through the scores, ``(batch, time, token)`` of 0 and 1."""
         return monotonic_alignment_search(self.align(batch).log_attention, batch.mel_lengths, batch.token_lengths)
+
+
+@torch.no_grad()
+def mean_terms(task: TtsTask, batches: Iterable[TtsBatch]) -> dict[str, float]:
+    """The means of :meth:`TtsTask.dev_losses` over a whole set, with the model as it is.
+
+    Args:
+        task: its model is put into evaluation mode.
+        batches: of the set.
+    """
+    task.eval()
+    sums, numbers = defaultdict[str, float](float), defaultdict[str, float](float)
+    for batch in batches:
+        losses, counts = task.dev_losses(batch)
+        for name, loss in losses.items():
+            sums[name] += float(loss) * float(counts[name])
+            numbers[name] += float(counts[name])
+    return {name: total / max(numbers[name], 1.0) for name, total in sums.items()}
