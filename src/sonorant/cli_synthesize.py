@@ -40,7 +40,7 @@ def add_synthesize(synthesize: argparse.ArgumentParser) -> None:
         "--text",
         metavar="TEXT",
         help="what to say; - reads standard input (default, if that is no terminal): one text where OUT is a file, "
-        "else text[<TAB>speaker[<TAB>accent]] lines, which become 001.wav, 002.wav, ...",
+        "else text[<TAB>speaker[<TAB>accent]] lines, of which each becomes NNN.wav after its number",
     )
     texts.add_argument("--data", type=Path, metavar="TABLE", help="a corpus; files are named after its recordings")
     texts.add_argument("--list", action="store_true", help="print the speakers, each with its own accent, and stop")
@@ -116,14 +116,14 @@ def _lines(folder: Path) -> tuple[list[_Job], bool]:
     jobs: list[_Job] = []
     failed = False
     for number, line in enumerate(sys.stdin, start=1):
-        source = f"line {number}"
-        text, *fields = re.split(r" *\t *", line.strip(" \r\n"))
+        source, line = f"line {number}", line.strip(" \r\n")
+        text, *fields = re.split(r" *\t *", line)
         if len(fields) > 2:
             print(f"sonorant: error: {source}: expected text[<TAB>speaker[<TAB>accent]]; got {line!r}", file=sys.stderr)
             failed = True
-        elif line.strip():
+        elif line:
             speaker, accent = [*fields, "", ""][:2]
-            jobs.append(_Job(source, folder / f"{len(jobs) + 1:03}.wav", text, speaker or None, accent or None))
+            jobs.append(_Job(source, folder / f"{number:03}.wav", text, speaker or None, accent or None))
     if not jobs and not failed:
         raise ValueError("standard input: holds no text")
     return jobs, failed

@@ -75,8 +75,8 @@ def _limits(facts: SynthesizerFacts) -> list[str]:
     ]
     if len(facts.accents) > 1:
         limits.append(
-            "Nobody in its corpus speaks with more than one accent. What belongs to an accent, and what to its "
-            "speakers, could not be told apart with certainty: a voice in a foreign accent is an extrapolation."
+            "A voice in an accent that is not its own is an extrapolation: where nobody in the corpus speaks with more "
+            "than one, accent and speaker are confounded, and what belongs to which cannot be told apart."
         )
     if not facts.predictors_trained:
         limits.append("Its predictors of durations, f0 and energy were not trained: it cannot speak yet.")
@@ -84,15 +84,15 @@ def _limits(facts: SynthesizerFacts) -> list[str]:
 
 
 def _metrics(facts: SynthesizerFacts) -> str:
-    if not facts.metrics:
+    metrics = facts.metrics
+    if not metrics:
         return "## Metrics\n\nNone were recorded with this model."
-    rows = [
-        f"| {name} | {value:.4g} |"
-        for name, value in facts.metrics.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    ]
-    table = "| | |\n|---|---|\n" + "\n".join(rows) + "\n\n" if rows else ""
-    return f"## Metrics\n\n{table}How natural it sounds, and how well it is understood, was not measured by these."
+    terms = "".join(f"\n| {name.replace('_', ' ')} | {value:.4g} |" for name, value in metrics["dev"].items())
+    table = f", on the held-out ones:\n\n| term | loss |\n|---|---|{terms}\n\n" if terms else ". "
+    return (
+        f"## Metrics\n\nTrained on {metrics['utterances']['train']} utterances{table}"
+        "How natural it sounds, and how well it is understood, these do not tell."
+    )
 
 
 def _use(facts: SynthesizerFacts) -> str:
