@@ -47,14 +47,14 @@ class JudgeConfig:
         dynamic_range: log energies count from a floor so many nats below the loudest.
         noise: the standard deviation of what training adds to every log energy, in nats.
         channel_noise: of what it adds to every mel bin of a recording.
-        variants: disturbed copies of a recording.
+        variants: copies of a recording, itself among them.
         speeds: how far their tempo and pitch are from the recording's, at most.
         snr: from how many to how many dB the noise lies below the recording.
     """
 
     n_mels: int = 40
-    hidden_channels: int = 96
-    output_dim: int = 128
+    hidden_channels: int = 64
+    output_dim: int = 64
     dropout: float = 0.3
     dynamic_range: float = 8.0
     noise: float = 1.0
@@ -62,7 +62,7 @@ class JudgeConfig:
     variants: int = 4
     speeds: float = 0.05
     snr: tuple[float, float] = (15.0, 45.0)
-    epochs: int = 30
+    epochs: int = 20
     batch_size: int = 64
     learning_rate: float = 3e-3
     seed: int = 0
@@ -127,35 +127,45 @@ def load_judges(folder: Path | None, config: JudgeConfig | None = None) -> Judge
         config: see :class:`JudgeConfig`.
     """
     config = config or JudgeConfig()
-    train: list[Utterance] = []
+    train, features = load_fsdd().train, None
     judges = []
     for name, names, label in (("digit", DIGITS, _text), ("speaker", tuple(ACCENTS), _speaker)):
         network = ClipClassifier(config, len(names))
         path = None if folder is None else folder / f"{name}.safetensors"
         if path is None or not _load(network, path):
-            train = train or load_fsdd().train
-            fit(network, train, [names.index(label(utterance)) for utterance in train])
+            features = features or training_features(config, train)
+            fit(network, features, [names.index(label(utterance)) for utterance in train])
             if path is not None:
                 _save(network, path)
         judges.append(Judge(network, names))
     return Judges(*judges)
 
 
-def fit(network: ClipClassifier, utterances: Sequence[Utterance], labels: Sequence[int]) -> None:
-    """Train a network to tell the labels of utterances."""
+def training_features(config: JudgeConfig, utterances: Sequence[Utterance]) -> list[list[Tensor]]:
+    """Of each utterance, the features of the recording as it is and of disturbed copies."""
+    fbank, random = _fbank(config), np.random.default_rng(config.seed)
+    features = []
+    for utterance in utterances:
+        samples = utterance.load_audio(SAMPLE_RATE).samples
+        copies = [samples, *(disturb(samples, config, random) for _ in range(config.variants - 1))]
+        features.append([fbank(copy) for copy in copies])
+    return features
+
+
+def fit(network: ClipClassifier, features: Sequence[Sequence[Tensor]], labels: Sequence[int]) -> None:
+    """Train a network to tell the labels of utterances from any of their copies."""
     config = network.config
     torch.manual_seed(config.seed)
     network.apply(lambda module: module.reset_parameters() if hasattr(module, "reset_parameters") else None)
-    features = _training_features(config, utterances)
     targets = torch.tensor(labels)
-    steps = -(-len(utterances) // config.batch_size)
+    steps = -(-len(features) // config.batch_size)
     optimizer = torch.optim.AdamW(network.parameters(), weight_decay=1e-2)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, config.learning_rate, epochs=config.epochs, steps_per_epoch=steps
     )
     network.train()
     for _ in range(config.epochs):
-        for batch in torch.randperm(len(utterances)).split(config.batch_size):
+        for batch in torch.randperm(len(features)).split(config.batch_size):
             copies = torch.randint(config.variants, (len(batch),)).tolist()
             chosen = [features[index][copy] for index, copy in zip(batch.tolist(), copies, strict=True)]
             loss = nn.functional.cross_entropy(network(*pad_sequences(chosen)), targets[batch])
@@ -181,17 +191,6 @@ def resynthesize(samples: Samples, features: AcousticConfig) -> Samples:
     """What is left of a recording once a vocoder has made it again from its features: the ceiling of synthesis."""
     found = AcousticFeatures.from_columns(features.extractor()(samples))
     return GriffinLim(features)(found.log_mel, found.f0)
-
-
-def _training_features(config: JudgeConfig, utterances: Sequence[Utterance]) -> list[list[Tensor]]:
-    """Of each utterance its disturbed copies; the first is the recording as it is."""
-    fbank, random = _fbank(config), np.random.default_rng(config.seed)
-    features = []
-    for utterance in utterances:
-        samples = utterance.load_audio(SAMPLE_RATE).samples
-        copies = [samples, *(disturb(samples, config, random) for _ in range(config.variants - 1))]
-        features.append([fbank(copy) for copy in copies])
-    return features
 
 
 def _fbank(config: JudgeConfig) -> Fbank:
@@ -231,11 +230,18 @@ def _speaker(utterance: Utterance) -> str:
 def conditions(features: AcousticConfig) -> dict[str, Callable[[Samples], Samples]]:
     """What judges have to bear, by name."""
     silence = np.zeros(round(_LONGEST_EDGE * SAMPLE_RATE), np.float32)
+    random = np.random.default_rng(0)
+
+    def with_noise(samples: Samples) -> Samples:
+        noise = 0.1 * np.sqrt(np.mean(samples**2)) * random.standard_normal(len(samples))
+        return (samples + noise).astype(np.float32)
+
     return {
         "as it is": lambda samples: samples,
         "10 dB louder": lambda samples: samples * np.float32(10**0.5),
         "10 dB softer": lambda samples: samples * np.float32(10**-0.5),
         "0.2 s of digital silence at both ends": lambda samples: np.concatenate([silence, samples, silence]),
+        "with white noise 20 dB below": with_noise,
         "through the vocoder": lambda samples: resynthesize(samples, features),
     }
 

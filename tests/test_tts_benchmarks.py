@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from benchmarks import digit_grammar, fsdd_judges, tts_digits, tts_prompts
-from benchmarks.fsdd_judges import Judge, JudgeConfig, Judges, disturb, fit, load_judges
+from benchmarks.fsdd_judges import Judge, JudgeConfig, Judges, disturb, fit, load_judges, training_features
 from benchmarks.shares import Share, table
 from benchmarks.spectral_comparison import Mean, compare
 
@@ -89,7 +89,7 @@ def test_a_judge_learns_who_buzzes(tmp_path: Path) -> None:
         labels.append(index % 2)
     config = replace(SMALL, epochs=12, batch_size=8)
     network = fsdd_judges.ClipClassifier(config, 2)
-    fit(network, utterances, labels)
+    fit(network, training_features(config, utterances), labels)
     judge = Judge(network, ["dull", "bright"])
     assert judge([buzz(131, 0.4, 0.5), buzz(157, 0.2, 0.9)]) == ["dull", "bright"]
 
@@ -111,6 +111,7 @@ def test_judges_are_kept_and_trained_again_when_settings_change(
 ) -> None:
     trained: list[int] = []
     monkeypatch.setattr(fsdd_judges, "load_fsdd", lambda: FsddCorpus([Utterance("1", Path(), "one", "theo")], []))
+    monkeypatch.setattr(fsdd_judges, "training_features", lambda config, train: [[torch.zeros(1, 40)]])
     monkeypatch.setattr(fsdd_judges, "fit", lambda network, train, labels: trained.extend(labels))
     first = load_judges(tmp_path, SMALL)
     assert trained == [DIGITS.index("one"), list(ACCENTS).index("theo")]
