@@ -15,11 +15,12 @@ from sonorant.data.features import FbankConfig
 from sonorant.data.fsdd import FsddCorpus, load_fsdd
 from sonorant.data.yesno import YesnoCorpus, load_yesno
 from sonorant.decoding.arpa import uniform_unigram
-from sonorant.inference import Pronouncer, Recognizer
+from sonorant.inference import Pronouncer, Recognizer, Synthesizer
 from sonorant.models import G2p, G2pConfig, TdnnCtc, TdnnCtcConfig
 from sonorant.text import Lexicon, SymbolTable
 from tests.dictionaries import made_up_words, write_dictionary
 from tests.tones import ToneCorpus, write_tones
+from tests.untrained_speech import untrained_synthesizer
 from tests.voices import VoiceCorpus, write_voices
 
 
@@ -181,3 +182,9 @@ def recognizer() -> Recognizer:
     features = FbankConfig(sample_rate=8000, n_mels=23)
     model = TdnnCtc(TdnnCtcConfig(hidden_channels=8), features.n_mels, len(symbols))
     return Recognizer(model, features, symbols, lexicon, uniform_unigram(lexicon), silence="SIL", recipe="yesno")
+
+
+@pytest.fixture
+def synthesizer() -> Synthesizer:
+    """An untrained model of three speakers with two accents, in which everything has an effect."""
+    return untrained_synthesizer()

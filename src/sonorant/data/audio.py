@@ -150,7 +150,7 @@ def check_samples(samples: npt.ArrayLike, name: str) -> Samples:
 
 
 def write_audio(path: str | Path, samples: npt.ArrayLike, sample_rate: int) -> None:
-    """Write a recording of 16 bits; a file that is there is replaced when all of it is written.
+    """Write a recording, of 16 bits where the format is lossless; a file that is there is replaced in one step.
 
     Args:
         path: its ending tells the format, such as ``.wav`` or ``.flac``.
@@ -170,7 +170,8 @@ def write_audio(path: str | Path, samples: npt.ArrayLike, sample_rate: int) -> N
     scaled = np.round(check_samples(samples, str(path)).astype(np.float64) * _FULL_SCALE)
     whole = np.clip(scaled, -_FULL_SCALE, _FULL_SCALE - 1).astype(np.int16)
     part = path.with_name(path.name + ".part")
-    soundfile.write(part, whole, sample_rate, subtype="PCM_16" if ending in ("WAV", "FLAC") else None, format=ending)
+    with part.open("wb") as file:
+        soundfile.write(file, whole, sample_rate, format=ending)
     part.replace(path)
 
 

@@ -138,22 +138,18 @@ class Synthesizer:
         Raises:
             ValueError: as of :meth:`synthesize_all`.
         """
-        if not self.predictors_trained:
-            raise ValueError(
-                "the model's predictors of durations, f0 and energy were not trained, so that it cannot speak; train "
-                "its predictors, the second stage of its recipe"
-            )
+        self.check_predictors()
         speaker = self._speaker("speaker", sentence.speaker)
         accent = self.speaker_accents[speaker] if sentence.accent is None else sentence.accent
         if accent not in self.accents:
-            raise ValueError(f"accent: {accent!r} is not known; known are {', '.join(self.accents)}")
+            raise ValueError(f"accent: {accent!r} is not known; known are {_listed(self.accents)}")
         whole = Part(
             tokens=[],
             speaker=self.speakers.index(speaker),
             accent=self.accents.index(accent),
-            duration_speaker=self._number("duration_speaker", sentence.duration_speaker or speaker),
-            f0_speaker=self._number("f0_speaker", sentence.f0_speaker or speaker),
-            energy_speaker=self._number("energy_speaker", sentence.energy_speaker or speaker),
+            duration_speaker=self._number("duration_speaker", sentence.duration_speaker, speaker),
+            f0_speaker=self._number("f0_speaker", sentence.f0_speaker, speaker),
+            energy_speaker=self._number("energy_speaker", sentence.energy_speaker, speaker),
             statistics=self.statistics.of(speaker),
             pace=sentence.pace,
             pitch_shift=sentence.pitch_shift,
@@ -169,6 +165,18 @@ class Synthesizer:
                 tokens = self.speller.tokens(self.speller.spell(words))
                 parts.append((whole._replace(tokens=tokens, seed=_seed(sentence.seed, index)), pause / sentence.pace))
         return parts
+
+    def check_predictors(self) -> None:
+        """Refuse to speak with what was never trained.
+
+        Raises:
+            ValueError: the model has no trained predictors.
+        """
+        if not self.predictors_trained:
+            raise ValueError(
+                "the model's predictors of durations, f0 and energy were not trained, so that it cannot speak; train "
+                "its predictors, the second stage of its recipe"
+            )
 
     def save(self, folder: Path) -> None:
         """Write the model folder that :func:`sonorant.load` reads."""
@@ -231,11 +239,15 @@ class Synthesizer:
             return self.speakers[0]
         if name is None or name not in self.speakers:
             given = "none was given" if name is None else f"{name!r} is not known"
-            raise ValueError(f"{label}: {given}; known are {', '.join(self.speakers)}")
+            raise ValueError(f"{label}: {given}; known are {_listed(self.speakers)}")
         return name
 
-    def _number(self, label: str, name: str) -> int:
-        return self.speakers.index(self._speaker(label, name))
+    def _number(self, label: str, name: str | None, default: str) -> int:
+        return self.speakers.index(default if name is None else self._speaker(label, name))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(name or repr(name) for name in names)
 
 
 def _seed(seed: int, passage: int) -> int:
