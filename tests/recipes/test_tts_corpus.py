@@ -17,6 +17,7 @@ from sonorant.recipes.spelling import UnitsConfig
 from sonorant.recipes.tts_corpus import TtsCorpus, TtsDataConfig, prepare_corpus
 from sonorant.recipes.tts_stages import TtsStages, TtsTrainingConfig
 from tests.conftest import TINY_TTS
+from tests.tasks.tts import CONFIG
 from tests.voices import RATE, VoiceCorpus
 
 Capture = pytest.CaptureFixture[str]
@@ -98,7 +99,7 @@ def test_a_speaker_with_one_recording_is_learned_and_named(
         corpus = prepare(other.table, voices.lexicon)
     assert corpus.speakers == ["ann", "ben", "zoe"]
     assert "speakers with a single training recording, of whose voice little will be learned: 'zoe'" in caplog.text
-    stages = TtsStages(TtsTrainingConfig(features=FEATURES), corpus, tmp_path / "run", None)
+    stages = TtsStages(TtsTrainingConfig(features=FEATURES, model=CONFIG), corpus, tmp_path / "run", None)
     assert stages.statistics.of("zoe").num_frames > 0
 
 
@@ -157,7 +158,7 @@ def test_hisses_are_named_and_nothing_but_hisses_is_refused(
     hiss(0)
     corpus = prepare(other.table, voices.lexicon, dev_share=0)
     with caplog.at_level(logging.WARNING):
-        TtsStages(TtsTrainingConfig(features=FEATURES), corpus, tmp_path / "run", None)
+        TtsStages(TtsTrainingConfig(features=FEATURES, model=CONFIG), corpus, tmp_path / "run", None)
     assert "recordings without a voiced frame (1): 0.wav" in caplog.text
     for index in range(35):
         hiss(index)
