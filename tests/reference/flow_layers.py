@@ -58,18 +58,16 @@ def affine_coupling_by_utterance(
 
 def _wavenet(model: WaveNet, x: Tensor, context: Tensor) -> Tensor:
     """Of one utterance, ``(time, channels)``."""
-    hidden_channels, num_frames = model.hidden_channels, len(x)
+    num_frames, hidden_channels = len(x), model.start.out_features
     hidden, output = model.start(x), model.end.bias.expand(num_frames, -1)
-    for layer, convolution in enumerate(model.convolutions):
-        taps = convolution.weight  # (2 * hidden_channels, hidden_channels, taps)
-        features = slice(2 * hidden_channels * layer, 2 * hidden_channels * (layer + 1))
-        frames = []
+    for layer, (convolution, of_context) in enumerate(zip(model.convolutions, model.contexts, strict=True)):
+        num_taps, frames = convolution.weight.shape[1], []
         for frame in range(num_frames):
-            total = model.context.weight[features] @ context[frame] + model.context.bias[features]
-            for tap in range(taps.shape[2]):
-                seen = frame + (tap - taps.shape[2] // 2) * 2**layer
+            total = of_context(context[frame])
+            for tap in range(num_taps):
+                seen = frame + (tap - num_taps // 2) * 2**layer
                 if 0 <= seen < num_frames:
-                    total = total + taps[:, :, tap] @ hidden[seen]
+                    total = total + convolution.weight[:, tap] @ hidden[seen]
             frames.append(total[:hidden_channels].tanh() * total[hidden_channels:].sigmoid())
         gates = torch.stack(frames)
         output = output + gates @ model.end.weight[:, hidden_channels * layer : hidden_channels * (layer + 1)].T
