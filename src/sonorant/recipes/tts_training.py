@@ -93,9 +93,9 @@ def report(metrics: Mapping[str, Any], run: Path) -> str:
 
 
 def _summary(corpus: TtsCorpus) -> str:
-    voices = f"{len(corpus.speakers)} speakers, {len(corpus.accents)} accents"
-    tokens = len(corpus.speller.symbols) - 1  # without padding
-    return f"{len(corpus.train)} utterances train, {len(corpus.dev)} dev; {voices}, {tokens} symbols"
+    counts = {"speaker": len(corpus.speakers), "accent": len(corpus.accents), "symbol": len(corpus.speller.symbols) - 1}
+    known = ", ".join(f"{number} {name}{'' if number == 1 else 's'}" for name, number in counts.items())
+    return f"{len(corpus.train)} utterances train, {len(corpus.dev)} dev; {known}"
 
 
 def _synthesizer(stages: TtsStages, recipe: str, facts: CorpusFacts | None) -> Synthesizer:
