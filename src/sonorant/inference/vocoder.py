@@ -36,7 +36,7 @@ class GriffinLim:
         (1600,)
     """
 
-    def __init__(self, config: AcousticConfig, *, iterations: int = 32, momentum: float = 0.5) -> None:
+    def __init__(self, config: AcousticConfig, *, iterations: int = 32, momentum: float = 0.7) -> None:
         if iterations < 0:
             raise ValueError(f"iterations must be at least 0; got {iterations}")
         if not 0 <= momentum < 1:

@@ -207,16 +207,16 @@ class FlowDecoder(nn.Module):
         lengths = lengths // group_size
         x = self._group(mel, lengths).to(compute_dtype(mel))
         encoded = self._encode(context, lengths)
+        mask = sequence_mask(lengths, x.shape[1]).unsqueeze(2)
         done, log_scales, log_dets = [], [], []
-        for leaving, linear, coupling in zip(
-            self._leaving, [self.whitening, *self.linears], self.couplings, strict=True
-        ):
-            done.append(x[..., :leaving])
-            x, log_det = linear(x[..., leaving:])
-            x, log_scale = coupling(x, encoded, lengths)
+        for leaving, linear, coupling in self._flows():
+            if leaving:
+                early, x = torch.split(x, [leaving, x.shape[2] - leaving], 2)
+                done.append(early)
+            x, log_det = linear(x)
+            x, log_scale = coupling.run(x, encoded, mask)
             log_scales.append(log_scale)
             log_dets.append(log_det)
-        mask = sequence_mask(lengths, x.shape[1]).unsqueeze(2)
         return FlowOutput(torch.where(mask, torch.cat([*done, x], 2), 0.0), log_scales, log_dets)
 
     def inverse(
@@ -310,7 +310,7 @@ class FlowDecoder(nn.Module):
 
     def _encode(self, context: Tensor, lengths: Tensor) -> Tensor:
         encoded: Tensor = self.encoder(self._group(context, lengths), lengths)
-        return encoded
+        return encoded  # finite in padding, where the LSTM has read zeros
 
     def _check(self, x: Tensor, name: str, features: int, batch_and_time: tuple[int, ...] | None = None) -> None:
         expected = ("batch", "time", features) if batch_and_time is None else (*batch_and_time, features)

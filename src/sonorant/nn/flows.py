@@ -1,10 +1,11 @@
 """Invertible layers over padded batches, each with the logarithm of its Jacobian's determinant."""
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from sonorant.functional.reduction import compute_dtype
+from sonorant.lengths import check_lengths, sequence_mask
 from sonorant.nn.wavenet import WaveNet
 
 __all__ = ["AffineCoupling", "InvertibleLinear", "Whitening"]
@@ -294,14 +295,33 @@ class AffineCoupling(nn.Module):
             lengths: ``(batch,)``, frames.
 
         Returns:
-            ``(y, log_scale)``: ``(batch, time, channels)``, and ``(batch, time, channels - channels // 2)``, the
-            logarithms of the scales. Beyond the lengths nothing is scaled or shifted.
+            ``(y, log_scale)``: ``(batch, time, channels)``, 0 beyond the lengths, and ``(batch, time, channels -
+            channels // 2)``, the logarithms of the scales, of no use there.
 
         Raises:
             ValueError: another number of channels, lengths that do not fit.
         """
+        mask = self._check(x, lengths)
+        return self.run(torch.where(mask, x, 0.0), torch.where(mask, context, 0.0), mask)
+
+    def run(
+        self,
+        x: Float[Tensor, "batch time channels"],
+        context: Float[Tensor, "batch time context"],
+        mask: Bool[Tensor, "batch time 1"],
+    ) -> tuple[Tensor, Tensor]:
+        """What :meth:`forward` does, for padding that is finite: for models made of this layer.
+
+        Args:
+            x: ``(batch, time, channels)``.
+            context: ``(batch, time, context_dim)``.
+            mask: ``(batch, time, 1)``, True in valid frames.
+
+        Returns:
+            As :meth:`forward`, but for ``y`` in padding, which is finite.
+        """
         kept, changed = self._split(x)
-        scale, shift = self._scale_and_shift(kept, context, lengths)
+        scale, shift = self._scale_and_shift(kept, context, mask)
         y = torch.cat([kept, (changed * scale + shift).to(x.dtype)], 2)
         return y, scale.log().to(x.dtype)
 
@@ -319,21 +339,28 @@ class AffineCoupling(nn.Module):
             lengths: ``(batch,)``, frames.
 
         Returns:
-            ``(batch, time, channels)``.
+            ``(batch, time, channels)``, 0 beyond the lengths.
 
         Raises:
             ValueError: another number of channels, lengths that do not fit.
         """
-        kept, changed = self._split(y)
-        scale, shift = self._scale_and_shift(kept, context, lengths)
+        mask = self._check(y, lengths)
+        kept, changed = self._split(torch.where(mask, y, 0.0))
+        scale, shift = self._scale_and_shift(kept, torch.where(mask, context, 0.0), mask)
         return torch.cat([kept, ((changed - shift) / scale).to(y.dtype)], 2)
 
-    def _split(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def _check(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """The mask of the valid frames, ``(batch, time, 1)``."""
         _check_channels(x, self.channels)
-        return x[..., : self.num_kept], x[..., self.num_kept :]
+        check_lengths(lengths, "lengths", batch_size=x.shape[0], max_length=x.shape[1])
+        return sequence_mask(lengths, x.shape[1]).unsqueeze(2)
 
-    def _scale_and_shift(self, kept: Tensor, context: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    def _split(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        kept, changed = torch.split(x, [self.num_kept, self.channels - self.num_kept], 2)
+        return kept, changed
+
+    def _scale_and_shift(self, kept: Tensor, context: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         dtype = self.wavenet.end.weight.dtype
-        output = self.wavenet(kept.to(dtype), context.to(dtype), lengths)
+        output = self.wavenet.run(kept.to(dtype), context.to(dtype), mask)
         unbounded, shift = output.to(compute_dtype(kept)).chunk(2, 2)
         return unbounded.tanh() + (1 + _SMALLEST_SCALE), shift

@@ -38,8 +38,13 @@ class UnitsConfig:
             raise ValueError("units.pronouncer needs units.lexicon, for the words that it lacks")
 
 
-def make_speller(units: UnitsConfig, utterances: Sequence[Utterance]) -> Speller:
+def make_speller(units: UnitsConfig, utterances: Sequence[Utterance], more: Lexicon | None = None) -> Speller:
     """What spells the words of a corpus: with their letters, or with a lexicon and what a pronouncer adds to it.
+
+    Args:
+        units: what words are spelled with.
+        utterances: of the corpus.
+        more: words beside those of the lexicon, if there is one.
 
     Raises:
         ValueError: as of :meth:`~sonorant.text.Speller.of_letters`, or a pronouncer of other phones.
@@ -49,6 +54,8 @@ def make_speller(units: UnitsConfig, utterances: Sequence[Utterance]) -> Speller
     if units.lexicon is None:
         return Speller.of_letters(words)
     lexicon = read_pronunciations(DICTIONARY if units.lexicon == CMUDICT else units.lexicon)
+    if more is not None:
+        lexicon = Lexicon({**more.entries, **lexicon.entries})
     return Speller.of_lexicon(pronounce_missing(lexicon, words, units.pronouncer))
 
 

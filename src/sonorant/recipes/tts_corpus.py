@@ -13,7 +13,7 @@ from sonorant.data.manifest import Corpus, Fault, Utterance
 from sonorant.data.splitting import hold_out
 from sonorant.recipes.corpora import usable_utterances
 from sonorant.recipes.spelling import UnitsConfig, make_speller, refuse_missing_words, with_used_symbols
-from sonorant.text import Speller
+from sonorant.text import Lexicon, Speller
 
 __all__ = ["TtsCorpus", "TtsDataConfig", "prepare_corpus"]
 
@@ -73,6 +73,7 @@ def prepare_corpus(
     group_size: int,
     train: Corpus,
     dev: Corpus | None = None,
+    words: Lexicon | None = None,
 ) -> TtsCorpus:
     """Check all recordings and texts, and find out what the model has to know.
 
@@ -84,12 +85,13 @@ def prepare_corpus(
         group_size: frames that an utterance must have at least.
         train: to train on.
         dev: to choose weights with; None holds a part of ``train`` out.
+        words: beside those of the lexicon, if there is one.
 
     Raises:
         ValueError: faults, all of them listed, if they are not to be left out; words that the lexicon lacks.
     """
     everything = [*train.utterances, *(dev.utterances if dev else [])]
-    speller = make_speller(units, everything)
+    speller = make_speller(units, everything, words)
     if not data.skip_bad:
         refuse_missing_words(speller, everything)
     frontend = Frontend(features, recordings)

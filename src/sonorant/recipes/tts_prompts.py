@@ -18,6 +18,7 @@ from sonorant.recipes.tts_stages import PredictorsConfig, TtsTrainingConfig
 from sonorant.recipes.tts_training import report, train_tts
 from sonorant.tasks.optimization import OptimizerConfig
 from sonorant.tasks.training import TrainerConfig
+from sonorant.text import Lexicon
 
 __all__ = ["Config", "report", "test_set", "train"]
 
@@ -31,6 +32,38 @@ FACTS = CorpusFacts(
     limits="One voice, in the tone of announcements, from about half an hour of recordings.",
 )
 
+# that CMUdict lacks
+WORDS = Lexicon(
+    {
+        word: [phones.split()]
+        for word, phones in {
+            "backtick": "B AE K T IH K",
+            "caret": "K AE R AH T",
+            "dahdi": "D AA D IY",
+            "digium": "D IH JH IY AH M",
+            "forevermore": "F ER EH V ER M AO R",
+            "ivr": "AY V IY AA R",
+            "lowercase": "L OW ER K EY S",
+            "mgcp": "EH M JH IY S IY P IY",
+            "pbx": "P IY B IY EH K S",
+            "prepend": "P R IY P EH N D",
+            "prepending": "P R IY P EH N D IH NG",
+            "rerecord": "R IY R IH K AO R D",
+            "semicolon": "S EH M IY K OW L AH N",
+            "touchtone": "T AH CH T OW N",
+            "undelete": "AH N D IH L IY T",
+            "undeleted": "AH N D IH L IY T IH D",
+            "unistim": "Y UW N IH S T IH M",
+            "unmute": "AH N M Y UW T",
+            "unmuted": "AH N M Y UW T IH D",
+            "uppercase": "AH P ER K EY S",
+            "waldo's": "W AO L D OW Z",
+            "www": "D AH B AH L Y UW D AH B AH L Y UW D AH B AH L Y UW",
+            "xray": "EH K S R EY",
+        }.items()
+    }
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Config(TtsTrainingConfig):
@@ -42,7 +75,7 @@ class Config(TtsTrainingConfig):
     """
 
     folder: str | None = None
-    data: TtsDataConfig = field(default_factory=lambda: TtsDataConfig(skip_bad=True, max_duration=20.0))
+    data: TtsDataConfig = field(default_factory=lambda: TtsDataConfig(skip_bad=True, max_duration=35.0))
     units: UnitsConfig = field(default_factory=lambda: UnitsConfig(kind="lexicon", lexicon=CMUDICT))
     features: AcousticConfig = field(
         default_factory=lambda: AcousticConfig(sample_rate=16000, n_fft=1024, win_length=800, hop_length=200)
@@ -69,7 +102,7 @@ def train(config: Config, run: Path) -> dict[str, Any]:
         What ``metrics.json`` holds; nothing in processes other than the first.
     """
     prompts = load_asterisk(sample_rate=config.features.sample_rate, folder=config.folder)
-    return train_tts(config, config.data, run, Corpus(prompts.train), recipe="tts-prompts", facts=FACTS)
+    return train_tts(config, config.data, run, Corpus(prompts.train), recipe="tts-prompts", facts=FACTS, words=WORDS)
 
 
 def test_set() -> list[Utterance]:

@@ -17,6 +17,7 @@ from sonorant.inference.synthesizer import Synthesizer
 from sonorant.recipes.tts_corpus import TtsCorpus, TtsDataConfig, prepare_corpus
 from sonorant.recipes.tts_stages import TtsStages, TtsTrainingConfig
 from sonorant.tasks.tts_samples import write_speech
+from sonorant.text import Lexicon
 
 __all__ = ["report", "train_tts"]
 
@@ -30,6 +31,7 @@ def train_tts(
     *,
     recipe: str,
     facts: CorpusFacts | None = None,
+    words: Lexicon | None = None,
 ) -> dict[str, Any]:
     """Train in stages, and write model, metrics and samples into the run directory.
 
@@ -41,6 +43,7 @@ def train_tts(
         dev: to choose weights with; None holds a part of ``train`` out.
         recipe: its name.
         facts: what is known about the corpus.
+        words: beside those of the lexicon, if there is one.
 
     Returns:
         What ``metrics.json`` holds; nothing in processes other than the first.
@@ -50,7 +53,7 @@ def train_tts(
             and :class:`~sonorant.recipes.tts_stages.TtsStages`.
     """
     group_size = config.model.decoder.group_size
-    corpus = prepare_corpus(data, config.units, config.features, config.recordings, group_size, train, dev)
+    corpus = prepare_corpus(data, config.units, config.features, config.recordings, group_size, train, dev, words)
     tell = rank_zero_only(print)
     tell(_summary(corpus), flush=True)
     stages = TtsStages(config, corpus, run, cache_directory() / "features" if data.cache else None)
@@ -93,9 +96,9 @@ def report(metrics: Mapping[str, Any], run: Path) -> str:
 
 
 def _summary(corpus: TtsCorpus) -> str:
-    voices = f"{len(corpus.speakers)} speakers, {len(corpus.accents)} accents"
-    tokens = len(corpus.speller.symbols) - 1  # without padding
-    return f"{len(corpus.train)} utterances train, {len(corpus.dev)} dev; {voices}, {tokens} symbols"
+    counts = {"speaker": len(corpus.speakers), "accent": len(corpus.accents), "symbol": len(corpus.speller.symbols) - 1}
+    known = ", ".join(f"{number} {name}{'' if number == 1 else 's'}" for name, number in counts.items())
+    return f"{len(corpus.train)} utterances train, {len(corpus.dev)} dev; {known}"
 
 
 def _synthesizer(stages: TtsStages, recipe: str, facts: CorpusFacts | None) -> Synthesizer:

@@ -1,5 +1,6 @@
 """What all tasks do alike: they bring their own batches, optimizer and schedule, and stop when a loss is not finite."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -138,7 +139,7 @@ class BatchTask(LightningModule):
         """
         if torch.isfinite(losses).all():
             return
-        named = [f"{id} ({float(loss)})" for id, loss in zip(ids, losses, strict=True) if not loss.isfinite()]
+        named = [f"{id} ({loss})" for id, loss in zip(ids, losses.tolist(), strict=True) if not math.isfinite(loss)]
         raise FloatingPointError(f"step {self.trainer.global_step}: the {name} loss is not finite: {', '.join(named)}")
 
     def log_dev(self, name: str, values: Tensor, weights: Tensor | float = 1.0) -> None:

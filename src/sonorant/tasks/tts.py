@@ -20,7 +20,12 @@ from sonorant.models.flow_decoder import FlowOutput
 from sonorant.models.flow_tts import Attributes
 from sonorant.tasks.batches import MakeLoader
 from sonorant.tasks.optimization import OptimizerConfig
-from sonorant.tasks.tts_predictors import PREDICTED, predictor_counts, predictor_losses
+from sonorant.tasks.tts_predictors import (
+    PREDICTED,
+    predictor_counts,
+    predictor_losses,
+    refuse_nonfinite_predictions,
+)
 from sonorant.tasks.tts_task import Terms, TtsTask
 
 __all__ = ["FlowTtsLossConfig", "FlowTtsTask"]
@@ -169,8 +174,7 @@ class FlowTtsTask(TtsTask):
         losses = self._terms(batch, flow, alignment, aligned)
         if self.joint:
             predicted = predictor_losses(self.model, text, hard, batch)
-            for name, loss in predicted.items():
-                self.refuse_nonfinite(f"{name} predictor's", loss.expand(len(batch.ids)), batch.ids)
+            refuse_nonfinite_predictions(self, predicted, batch)
             losses |= predicted
         return losses
 

@@ -13,7 +13,13 @@ from sonorant.tasks.batches import MakeLoader
 from sonorant.tasks.optimization import OptimizerConfig
 from sonorant.tasks.tts_task import Terms, TtsTask
 
-__all__ = ["PREDICTED", "PredictorsTask", "predictor_counts", "predictor_losses"]
+__all__ = [
+    "PREDICTED",
+    "PredictorsTask",
+    "predictor_counts",
+    "predictor_losses",
+    "refuse_nonfinite_predictions",
+]
 
 PREDICTED = ("duration", "f0", "energy", "voicing")
 
@@ -50,6 +56,16 @@ def predictor_losses(model: FlowTts, text: Tensor, alignment: Tensor, batch: Tts
         masked_bce_with_logits_loss(*columns(attributes.voiced, batch.voiced), lengths=batch.mel_lengths),
     )
     return dict(zip(PREDICTED, losses, strict=True))
+
+
+def refuse_nonfinite_predictions(task: TtsTask, losses: dict[str, Tensor], batch: TtsBatch) -> None:
+    """Stop where a term of :func:`predictor_losses` is not finite.
+
+    Raises:
+        FloatingPointError: naming the step, the term and the utterances of the batch.
+    """
+    for name, loss in losses.items():
+        task.refuse_nonfinite(f"{name} predictor's", loss.expand(len(batch.ids)), batch.ids)
 
 
 class PredictorsTask(TtsTask):
@@ -101,15 +117,17 @@ class PredictorsTask(TtsTask):
         """
         counts = predictor_counts(batch)
         means = self.mean_counts(counts)
-        if not batch.ids:  # a rank without a part in the batch takes part in the step
+        if batch.ids:
+            losses = self._losses(batch)
+            refuse_nonfinite_predictions(self, losses, batch)
+            self.log_terms(losses)
+            total = torch.stack([loss * counts[name] / means[name] for name, loss in losses.items()]).sum()
+        else:  # a rank without a part in the batch takes part in the step
             trained = (parameter for parameter in self.model.parameters() if parameter.requires_grad)
-            return torch.stack([0.0 * parameter.sum() for parameter in trained]).sum()
-        losses = self._losses(batch)
-        for name, loss in losses.items():
-            self.refuse_nonfinite(f"{name} predictor's", loss.expand(len(batch.ids)), batch.ids)
-        self.log_terms(losses)
-        self.log_loss(torch.stack(list(losses.values())).sum().expand(len(batch.ids)), "predictors'", batch.ids)
-        return torch.stack([loss * counts[name] / means[name] for name, loss in losses.items()]).sum()
+            total = torch.stack([0.0 * parameter.sum() for parameter in trained]).sum()
+        # the mean of the ranks' parts is the loss of the global batch
+        self.log_loss(total.detach().unsqueeze(0), "predictors'", batch.ids[:1])
+        return total
 
     def dev_losses(self, batch: TtsBatch) -> Terms:
         """The predictors' losses."""
