@@ -1,4 +1,4 @@
-"""How a model of the recipe tts-digits speaks, by judges who have heard real speech alone: the tables of docs/tts.md.
+"""How a model of the recipe tts-digits speaks, by judges who have heard real speech alone.
 
     pip install pocketsphinx  # one of the judges
     python -m benchmarks.tts_digits RUN [--judges DIR] [--seeds 10] [--temperature 0.667 1.0] [--json OUT]
