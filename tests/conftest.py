@@ -15,11 +15,13 @@ from sonorant.data.features import FbankConfig
 from sonorant.data.fsdd import FsddCorpus, load_fsdd
 from sonorant.data.yesno import YesnoCorpus, load_yesno
 from sonorant.decoding.arpa import uniform_unigram
-from sonorant.inference import Pronouncer, Recognizer
+from sonorant.inference import Pronouncer, Recognizer, Synthesizer
 from sonorant.models import G2p, G2pConfig, TdnnCtc, TdnnCtcConfig
 from sonorant.text import Lexicon, SymbolTable
 from tests.dictionaries import made_up_words, write_dictionary
 from tests.tones import ToneCorpus, write_tones
+from tests.untrained_speech import untrained_synthesizer
+from tests.voices import VoiceCorpus, write_voices
 
 
 def need_corpus(name: str, remedy: str) -> None:
@@ -112,6 +114,40 @@ def aligner_run(tones: dict[str, ToneCorpus], tmp_path_factory: pytest.TempPathF
     return run
 
 
+TINY_TTS = [
+    "--units.kind=lexicon",
+    "--batch_size=4",
+    "--data.cache=false",
+    *(f"--features.{name}" for name in ("sample_rate=8000", "n_fft=256", "hop_length=80", "n_mels=20")),
+    *(f"--model.{name}_dim=4" for name in ("speaker", "accent")),
+    *(f"--model.{part}.hidden_channels=16" for part in ("text", "aligner", "decoder", "predictors")),
+    *(f"--model.{part}.lstm_dim=8" for part in ("text", "predictors")),
+    "--model.aligner.attention_dim=8",
+    *(f"--model.decoder.{name}" for name in ("num_flows=3", "num_layers=2", "encoder_dim=8")),
+    "--optimizer.learning_rate=0.005",
+    "--trainer.max_epochs=3",
+    "--predictors.max_epochs=2",
+    "--predictors.optimizer.learning_rate=0.005",
+    "--trainer.accelerator=cpu",
+    "--trainer.checkpoint_every=4",
+]
+
+
+@pytest.fixture(scope="session")
+def voices(tmp_path_factory: pytest.TempPathFactory) -> VoiceCorpus:
+    """Recordings of two voices with an accent each."""
+    return write_voices(tmp_path_factory.mktemp("voices") / "corpus", 35)
+
+
+@pytest.fixture(scope="session")
+def tts_run(voices: VoiceCorpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A synthesizer that was hardly trained: the run directory."""
+    run = tmp_path_factory.mktemp("tts") / "run"
+    options = [f"--data.train={voices.table}", f"--units.lexicon={voices.lexicon}", *TINY_TTS]
+    assert main(["train", "tts", "--output", str(run), *options]) == 0
+    return run
+
+
 @pytest.fixture
 def pronouncer() -> Pronouncer:
     """Two untrained models: enough to test everything but accuracy."""
@@ -146,3 +182,9 @@ def recognizer() -> Recognizer:
     features = FbankConfig(sample_rate=8000, n_mels=23)
     model = TdnnCtc(TdnnCtcConfig(hidden_channels=8), features.n_mels, len(symbols))
     return Recognizer(model, features, symbols, lexicon, uniform_unigram(lexicon), silence="SIL", recipe="yesno")
+
+
+@pytest.fixture
+def synthesizer() -> Synthesizer:
+    """An untrained model of three speakers with two accents, in which everything has an effect."""
+    return untrained_synthesizer()

@@ -11,6 +11,7 @@ from sonorant import __version__
 from sonorant.cli_align import add_align
 from sonorant.cli_data import add_data
 from sonorant.cli_pronounce import add_pronounce
+from sonorant.cli_synthesize import add_synthesize
 from sonorant.recipes import RECIPES, load_recipe
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ def _parser() -> argparse.ArgumentParser:
 
     add_align(verbs.add_parser("align", help="find the words of transcripts in their recordings"))
 
+    add_synthesize(verbs.add_parser("synthesize", help="speak texts"))
+
     add_data(verbs.add_parser("data", help="make corpora and look after them"))
 
     export = verbs.add_parser("export", help="write a model for others: an ONNX file, or a folder with a card")
@@ -120,11 +123,13 @@ def _train(options: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _evaluate(options: argparse.Namespace, rest: list[str]) -> int:
-    from sonorant.inference import Aligner, Pronouncer, load
+    from sonorant.inference import Aligner, Pronouncer, Synthesizer, load
 
     model = load(options.model)
     if isinstance(model, Aligner):
         raise ValueError(f"{options.model}: an aligner makes no errors that could be counted; see `sonorant align`")
+    if isinstance(model, Synthesizer):
+        raise ValueError(f"{options.model}: a synthesizer makes no errors that could be counted; others must listen")
     if options.data is None and model.recipe is None:
         raise ValueError(f"{options.model}: the model names no recipe whose test set could be used; give --data TABLE")
     data = load_recipe(str(model.recipe)).test_set() if options.data is None else None

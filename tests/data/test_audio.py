@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from sonorant.data.audio import AudioError, change_speed, check_samples, load_audio, resample
+from sonorant.data.audio import AudioError, change_speed, check_samples, load_audio, resample, write_audio
 
 Write = Callable[..., Path]
 
@@ -166,3 +166,25 @@ def test_truncated_compressed_audio_is_refused(write_wav: Write, extension: str,
     path.write_bytes(content[: int(len(content) * keep)])
     with pytest.raises(AudioError, match=rf"cut\.{extension}: (truncated|not a recording)"):
         load_audio(path)
+
+
+def test_what_is_written_is_clipped_and_never_wraps(tmp_path: Path) -> None:
+    samples = np.array([0.5, 1.5, -1.5, 1.0, -1.0, 1e-5], dtype=np.float32)
+    for name in ("a.wav", "a.flac"):
+        write_audio(tmp_path / name, samples, 8000)
+        found, rate = soundfile.read(tmp_path / name, dtype="int16")
+        assert rate == 8000
+        assert found.tolist() == [16384, 32767, -32768, 32767, -32768, 0]
+    write_audio(tmp_path / "a.wav", np.zeros(3), 8000)
+    assert len(soundfile.read(tmp_path / "a.wav")[0]) == 3
+    assert {path.name for path in tmp_path.iterdir()} == {"a.wav", "a.flac"}
+
+
+def test_what_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(AudioError, match=r"a\.txt: the ending does not tell a format"):
+        write_audio(tmp_path / "a.txt", np.zeros(3), 8000)
+    with pytest.raises(AudioError, match=r"a\.wav: sample 1 is nan"):
+        write_audio(tmp_path / "a.wav", np.array([0.0, np.nan]), 8000)
+    with pytest.raises(FileNotFoundError):
+        write_audio(tmp_path / "no" / "a.wav", np.zeros(3), 8000)
+    assert not list(tmp_path.iterdir())

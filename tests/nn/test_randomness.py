@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sonorant.nn.randomness import UtteranceRandomness
+from sonorant.nn.randomness import UtteranceRandomness, dropout_masks
 
 CPU = torch.device("cpu")
 
@@ -56,3 +56,11 @@ def test_a_batch_of_no_utterance_draws_nothing() -> None:
 def test_a_seed_is_needed_for_each_utterance() -> None:
     with pytest.raises(ValueError, match=r"seeds must have shape \(3,\); got \(2,\)"):
         UtteranceRandomness(torch.tensor([1, 2]), 3, CPU)
+
+
+def test_dropout_takes_its_share_and_keeps_the_mean() -> None:
+    narrow, wide = dropout_masks(torch.arange(50), 50, [3, 400], 0.25, CPU)
+    assert (narrow.shape, wide.shape) == ((50, 1, 3), (50, 1, 400))
+    torch.testing.assert_close(wide.unique(), torch.tensor([0, 4 / 3]))
+    assert float(wide.mean()) == pytest.approx(1, abs=0.02)
+    assert torch.equal(wide[7:8], dropout_masks(torch.tensor([7]), 1, [3, 400], 0.25, CPU)[1])

@@ -125,7 +125,7 @@ class AcousticExtractor:
         length = config.n_fft if config.win_length is None else config.win_length
         left = (config.n_fft - length) // 2
         window = torch.hann_window(length, dtype=torch.float32)
-        self._window = torch.nn.functional.pad(window, (left, config.n_fft - length - left))
+        self.window = torch.nn.functional.pad(window, (left, config.n_fft - length - left))
         self._filters = config.mel_filters()
 
     @property
@@ -168,7 +168,7 @@ class AcousticExtractor:
         frames = self._frames(samples)
         magnitudes = torch.fft.rfft(frames).abs()
         log_mel = (magnitudes @ self._filters).clamp(min=LOG_FLOOR).log()
-        power = frames.square().sum(1) / self._window.square().sum()
+        power = frames.square().sum(1) / self.window.square().sum()
         energy = power.sqrt().clamp(min=LOG_FLOOR).log()
         f0 = estimate_f0(
             samples.astype(np.float64),
@@ -186,4 +186,4 @@ class AcousticExtractor:
         left = n_fft // 2 - hop // 2
         right = max(0, (num_frames - 1) * hop + n_fft - left - len(samples))
         padded = torch.from_numpy(np.pad(samples, (left, right), mode="symmetric"))
-        return padded.unfold(0, n_fft, hop)[:num_frames] * self._window
+        return padded.unfold(0, n_fft, hop)[:num_frames] * self.window

@@ -1,4 +1,4 @@
-"""Reading recordings: samples in [-1, 1], one channel, at the rate that was asked for, or a clear refusal."""
+"""Recordings: read as samples in [-1, 1], one channel, at the rate that was asked for, or refused; and written."""
 
 import struct
 from collections.abc import Iterator
@@ -9,11 +9,12 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Audio", "AudioError", "change_speed", "check_samples", "load_audio", "resample"]
+__all__ = ["Audio", "AudioError", "change_speed", "check_samples", "load_audio", "resample", "write_audio"]
 
 Samples = npt.NDArray[np.float32]
 _UNKNOWN_SIZES = (0, 0xFFFFFFFF)  # what a stream writes into its header
 _LARGEST_OGG_PAGE = 27 + 255 + 255 * 255  # bytes
+_FULL_SCALE = 32768  # of 16-bit samples
 _OVERSHOOT = 0.1  # seconds by which a table may reach beyond the end: times are rounded
 
 
@@ -146,6 +147,32 @@ def check_samples(samples: npt.ArrayLike, name: str) -> Samples:
         index = int(np.flatnonzero(~np.isfinite(array))[0])
         raise AudioError(f"{name}: sample {index} is {array[index]}", "samples")
     return array.astype(np.float32, copy=False)
+
+
+def write_audio(path: str | Path, samples: npt.ArrayLike, sample_rate: int) -> None:
+    """Write a recording, of 16 bits where the format is lossless; a file that is there is replaced in one step.
+
+    Args:
+        path: its ending tells the format, such as ``.wav`` or ``.flac``.
+        samples: ``(samples,)``, floating; what is beyond [-1, 1] is clipped.
+        sample_rate: in Hz.
+
+    Raises:
+        AudioError: samples that cannot be written, or an ending that is not known.
+    """
+    import soundfile
+
+    path = Path(path)
+    ending = path.suffix[1:].upper()
+    if ending not in soundfile.available_formats():
+        raise AudioError(f"{path}: the ending does not tell a format that can be written; give .wav or .flac")
+    # as integers: the conversion of floats is the library's own and not exact
+    scaled = np.round(check_samples(samples, str(path)).astype(np.float64) * _FULL_SCALE)
+    whole = np.clip(scaled, -_FULL_SCALE, _FULL_SCALE - 1).astype(np.int16)
+    part = path.with_name(path.name + ".part")
+    with part.open("wb") as file:
+        soundfile.write(file, whole, sample_rate, format=ending)
+    part.replace(path)
 
 
 def cut_frames(samples: Samples, size: int) -> npt.NDArray[np.float64]:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from torch.utils.data import Dataset
 
-from sonorant.data.audio import Samples, cut_frames, load_audio
+from sonorant.data.audio import Samples, cut_frames, load_audio, write_audio
 from sonorant.data.formats.table import table_line
 from sonorant.data.fsdd import SAMPLE_RATE, FsddCorpus, load_fsdd, of_speakers
 from sonorant.data.manifest import Utterance
@@ -250,16 +250,13 @@ def read_boundaries(path: str | Path) -> dict[str, list[WordSpan]]:
 
 
 def _write(strings: DigitStrings, table: Path, boundaries: Path) -> float:
-    import soundfile
-
     (table.parent / "wav").mkdir(parents=True, exist_ok=True)
     rows, marks = table.with_suffix(".part"), boundaries.with_suffix(".part")
     length = 0
     with rows.open("w", encoding="utf-8") as row_file, marks.open("w", encoding="utf-8") as mark_file:
         for string in strings:
             name = f"wav/{string.id}.wav"
-            # as integers: the conversion of floats is the library's own and not exact
-            soundfile.write(table.parent / name, (string.samples * FULL_SCALE).astype(np.int16), SAMPLE_RATE)
+            write_audio(table.parent / name, string.samples, SAMPLE_RATE)
             row_file.write(table_line(name, string.text, string.speaker, string.accent))
             mark_file.write(json.dumps({"id": name, "words": [word._asdict() for word in string.words]}) + "\n")
             length += len(string.samples)

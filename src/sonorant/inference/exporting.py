@@ -20,10 +20,13 @@ from sonorant.export.model_folder import (
 )
 from sonorant.export.pronouncer_card import PronouncerFacts, pronouncer_card
 from sonorant.export.recognizer_card import RecognizerFacts, recognizer_card
+from sonorant.export.synthesizer_card import SynthesizerFacts, synthesizer_card
 from sonorant.inference.aligner import Aligner
-from sonorant.inference.loading import rebuild
+from sonorant.inference.loading import Model, rebuild
 from sonorant.inference.pronouncer import Pronouncer
 from sonorant.inference.recognizer import Recognizer
+from sonorant.inference.synthesizer import Synthesizer
+from sonorant.text import Speller
 
 __all__ = ["export_model"]
 
@@ -52,8 +55,8 @@ def export_model(source: str | Path, target: str | Path) -> list[Path]:
     model = rebuild(contents)
     if target.suffix.lower() != ".onnx":
         return _export_folder(model, contents, target)
-    if isinstance(model, Aligner):
-        raise ModelFolderError(f"{target}: aligners are not exported to ONNX; give a folder")
+    if isinstance(model, Aligner | Synthesizer):
+        raise ModelFolderError(f"{target}: {model.KIND}s are not exported to ONNX; give a folder")
     return _export_recognizer(model, target) if isinstance(model, Recognizer) else _export_pronouncer(model, target)
 
 
@@ -120,7 +123,7 @@ def _pronouncer_metadata(pronouncer: Pronouncer) -> dict[str, object]:
     }
 
 
-def _export_folder(model: Recognizer | Pronouncer | Aligner, contents: ModelFolder, target: Path) -> list[Path]:
+def _export_folder(model: Model, contents: ModelFolder, target: Path) -> list[Path]:
     check_replaceable(target)
     record = _read_record(contents.path)
     files: dict[str, str | bytes] = {**model.files(), CARD: _card(model, contents, record, target.resolve().name)}
@@ -139,7 +142,7 @@ class _Record(NamedTuple):
     settings: str | None
 
 
-def _card(model: Recognizer | Pronouncer | Aligner, contents: ModelFolder, record: _Record, title: str) -> str:
+def _card(model: Model, contents: ModelFolder, record: _Record, title: str) -> str:
     common: dict[str, Any] = {
         "title": title,
         "version": contents.config["sonorant_version"],
@@ -159,15 +162,25 @@ def _card(model: Recognizer | Pronouncer | Aligner, contents: ModelFolder, recor
         )
         return pronouncer_card(facts)
     if isinstance(model, Aligner):
-        speller = model.speller
         aligner_facts = AlignerFacts(
             **common,
-            tokens=[symbol for symbol in speller.symbols.symbols[1:] if symbol != speller.boundary],
-            num_words=None if speller.lexicon is None else len(speller.lexicon),
+            **_spelling(model.speller),
             features=model.fbank.config,
             speakers=model.speakers,
         )
         return aligner_card(aligner_facts)
+    if isinstance(model, Synthesizer):
+        words = [] if model.speller.lexicon is None else model.speller.lexicon.words
+        synthesizer_facts = SynthesizerFacts(
+            **common,
+            **_spelling(model.speller),
+            features=model.features,
+            speaker_accents=model.speaker_accents,
+            accents=model.accents,
+            predictors_trained=model.predictors_trained,
+            example=words[len(words) // 2] if words else "your text",
+        )
+        return synthesizer_card(synthesizer_facts)
     return recognizer_card(
         RecognizerFacts(
             **common,
@@ -178,6 +191,13 @@ def _card(model: Recognizer | Pronouncer | Aligner, contents: ModelFolder, recor
             edge_seconds=model.frontend.recordings.edge_seconds,
         )
     )
+
+
+def _spelling(speller: Speller) -> dict[str, Any]:
+    return {
+        "tokens": [symbol for symbol in speller.symbols.symbols[1:] if symbol != speller.boundary],
+        "num_words": None if speller.lexicon is None else len(speller.lexicon),
+    }
 
 
 def _read_record(folder: Path) -> _Record:

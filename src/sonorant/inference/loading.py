@@ -6,18 +6,22 @@ from sonorant.export.model_folder import ModelFolder, ModelFolderError, read_mod
 from sonorant.inference.aligner import Aligner
 from sonorant.inference.pronouncer import Pronouncer
 from sonorant.inference.recognizer import Recognizer
+from sonorant.inference.synthesizer import Synthesizer
 
-__all__ = ["load", "rebuild"]
+__all__ = ["Model", "load", "rebuild"]
+
+Model = Recognizer | Pronouncer | Aligner | Synthesizer
 
 
-def load(folder: str | Path) -> Recognizer | Pronouncer | Aligner:
+def load(folder: str | Path) -> Model:
     """Load a trained model.
 
     Args:
         folder: a model folder, or the run directory of a training run.
 
     Returns:
-        What the model is for: a :class:`Recognizer`, a :class:`Pronouncer`, or an :class:`Aligner`.
+        What the model is for: a :class:`Recognizer`, a :class:`Pronouncer`, an :class:`Aligner`, or a
+        :class:`Synthesizer`.
 
     Raises:
         FileNotFoundError: no such folder.
@@ -26,7 +30,7 @@ def load(folder: str | Path) -> Recognizer | Pronouncer | Aligner:
     return rebuild(read_model_folder(folder))
 
 
-def rebuild(contents: ModelFolder) -> Recognizer | Pronouncer | Aligner:
+def rebuild(contents: ModelFolder) -> Model:
     """The model whose folder was read.
 
     Raises:
@@ -39,4 +43,6 @@ def rebuild(contents: ModelFolder) -> Recognizer | Pronouncer | Aligner:
         return Pronouncer.from_folder(contents)
     if kind == Aligner.KIND:
         return Aligner.from_folder(contents)
+    if kind == Synthesizer.KIND:
+        return Synthesizer.from_folder(contents)
     raise ModelFolderError(f"{contents.path}: a model of kind {kind!r}, which is not known")

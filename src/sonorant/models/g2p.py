@@ -11,7 +11,7 @@ from sonorant.decoding.step import StepOutput
 from sonorant.functional.reduction import compute_dtype
 from sonorant.lengths import Padded, check_lengths
 from sonorant.nn import AttentionMemory, LocationAttention
-from sonorant.nn.randomness import UtteranceRandomness
+from sonorant.nn.randomness import dropout_masks
 from sonorant.nn.recurrent import BiLstm
 
 __all__ = ["G2p", "G2pConfig", "G2pOutput", "G2pState"]
@@ -242,10 +242,8 @@ class G2p(nn.Module):
         widths |= {f"encoder{index}": memory_dim for index in range(config.encoder_layers)}
         if not self.training or config.dropout == 0:
             return _Masks({})
-        # one draw for all, since drawing for each word by itself is what takes time
-        draws = UtteranceRandomness(seeds, len(graphemes), graphemes.device).uniform(sum(widths.values()))
-        scaled = ((draws >= config.dropout) / (1 - config.dropout)).unsqueeze(1)
-        return _Masks(dict(zip(widths, torch.split(scaled, list(widths.values()), 2), strict=True)))
+        masks = dropout_masks(seeds, len(graphemes), list(widths.values()), config.dropout, graphemes.device)
+        return _Masks(dict(zip(widths, masks, strict=True)))
 
     def _read_out(self, decoded: Tensor, contexts: Tensor) -> Tensor:
         hidden: Tensor = self.readout(torch.cat([decoded, contexts], 2))

@@ -1,15 +1,24 @@
 """Layers."""
 
 from sonorant.nn.attention import AttentionMemory, AttentionOutput, LocationAttention, SequenceAttentionOutput
+from sonorant.nn.flows import AffineCoupling, InvertibleLinear, Whitening
 from sonorant.nn.normalization import MaskedBatchNorm1d, UtteranceCmvn
+from sonorant.nn.predictors import AttributePredictor, AttributePredictorConfig
 from sonorant.nn.tdnn import Tdnn
+from sonorant.nn.wavenet import WaveNet
 
 __all__ = [
+    "AffineCoupling",
     "AttentionMemory",
     "AttentionOutput",
+    "AttributePredictor",
+    "AttributePredictorConfig",
+    "InvertibleLinear",
     "LocationAttention",
     "MaskedBatchNorm1d",
     "SequenceAttentionOutput",
     "Tdnn",
     "UtteranceCmvn",
+    "WaveNet",
+    "Whitening",
 ]

@@ -1,10 +1,12 @@
 """Random numbers that belong to an utterance, not to the batch it happens to be in."""
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-__all__ = ["UtteranceRandomness"]
+__all__ = ["UtteranceRandomness", "dropout_masks"]
 
 
 class UtteranceRandomness:
@@ -55,3 +57,33 @@ class UtteranceRandomness:
         for row, length, generator in zip(numbers, lengths.tolist(), self._generators, strict=True):
             row[:length].normal_(generator=generator)
         return numbers
+
+
+def dropout_masks(
+    seeds: Int[Tensor, " batch"] | None, batch_size: int, widths: Sequence[int], rate: float, device: torch.device
+) -> list[Tensor]:
+    """What layers are multiplied with in training, the same at all steps of an utterance.
+
+    Args:
+        seeds: as for :class:`UtteranceRandomness`, like ``batch_size`` and ``device``.
+        batch_size: utterances.
+        widths: channels of each layer.
+        rate: the share of channels that are taken away.
+        device: where the masks are made.
+
+    Returns:
+        For each layer ``(batch, 1, width)``, 0 or ``1 / (1 - rate)``.
+
+    References:
+        Gal and Ghahramani 2016, arXiv 1512.05287.
+
+    Example:
+        >>> import torch
+        >>> from sonorant.nn.randomness import dropout_masks
+        >>> dropout_masks(torch.tensor([1]), 1, [3, 2], 0.0, torch.device("cpu"))[1]
+        tensor([[[1., 1.]]])
+    """
+    # one draw for all, since drawing for each utterance by itself is what takes time
+    draws = UtteranceRandomness(seeds, batch_size, device).uniform(sum(widths))
+    scaled = ((draws >= rate) / (1 - rate)).unsqueeze(1)
+    return list(torch.split(scaled, list(widths), 2))

@@ -16,6 +16,9 @@ RECIPES = {
     "ctc-asr": "a recognizer from your own recordings and transcripts: TDNN and CTC, words, characters or a lexicon",
     "g2p": "pronunciations of words from a dictionary, English by default: LSTMs with location-aware attention",
     "aligner": "times of words and phones in recordings whose text is known, from such recordings alone",
+    "tts": "a voice, or many with several accents, from your own recordings and transcripts: RAD-MMM",
+    "tts-digits": "six voices that say digits in four accents, from the Free Spoken Digit Dataset, on a laptop",
+    "tts-prompts": "one voice that says any English sentence, from Asterisk's prompts, on a laptop",
 }
 
 

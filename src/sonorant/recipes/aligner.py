@@ -4,11 +4,10 @@ the forward-sum loss, and monotonic alignment search. Nothing has to be aligned 
 
 import json
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 
@@ -19,20 +18,18 @@ from sonorant.data.feature_store import FeatureStore
 from sonorant.data.features import FbankConfig
 from sonorant.data.frontend import RecordingConfig
 from sonorant.data.manifest import Corpus, Utterance
-from sonorant.data.pronunciations import read_pronunciations
 from sonorant.data.splitting import hold_out
 from sonorant.inference.aligner import Aligner
-from sonorant.inference.spelling import pronounce_missing
 from sonorant.inference.suspects import find_suspects, typical
 from sonorant.models import AlignmentEncoder, AlignmentEncoderConfig, AlignmentPrior
 from sonorant.plots import plot_alignment
 from sonorant.progress import progress_bar
 from sonorant.recipes.corpora import first_sample_rate, usable_utterances
+from sonorant.recipes.spelling import UnitsConfig, make_speller, refuse_missing_words
 from sonorant.tasks.aligner import AlignerLossConfig, AlignerTask
 from sonorant.tasks.batches import loader_maker
 from sonorant.tasks.optimization import OptimizerConfig
 from sonorant.tasks.training import TrainerConfig, fit
-from sonorant.text import Speller
 
 __all__ = ["Config", "DataConfig", "Prepared", "UnitsConfig", "fit_aligner", "prepare", "report", "test_set", "train"]
 
@@ -70,27 +67,6 @@ class DataConfig:
     min_duration: float = 0.0
     max_duration: float = 60.0
     cache: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class UnitsConfig:
-    """What is placed in time, beside words.
-
-    Args:
-        kind: ``characters`` of the words, without punctuation; or what a ``lexicon`` spells words with.
-        lexicon: for the latter, a dictionary: ``word symbol symbol ...`` or ``word<TAB>symbols`` lines.
-        pronouncer: a model of the recipe g2p, or its run, that spells the words which the lexicon lacks.
-    """
-
-    kind: Literal["characters", "lexicon"] = "characters"
-    lexicon: str | None = None
-    pronouncer: str | None = None
-
-    def __post_init__(self) -> None:
-        if (self.lexicon is None) == (self.kind == "lexicon"):
-            raise ValueError(f"units.kind {self.kind}: a lexicon is {'needed' if self.lexicon is None else 'not used'}")
-        if self.pronouncer is not None and self.lexicon is None:
-            raise ValueError("units.pronouncer needs units.lexicon, for the words that it lacks")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +183,7 @@ def prepare(config: Config, train: Corpus, dev: Corpus | None = None) -> Prepare
     sample_rate = config.data.sample_rate or first_sample_rate(train.utterances)
     aligner = _aligner(config, sample_rate, [*train.utterances, *(dev.utterances if dev else [])])
     if not config.data.skip_bad:
-        _refuse_missing(aligner.speller, [*train.utterances, *(dev.utterances if dev else [])])
+        refuse_missing_words(aligner.speller, [*train.utterances, *(dev.utterances if dev else [])])
     utterances = _usable(config, aligner, train, "train")
     if config.units.lexicon is None:
         aligner = _aligner(config, sample_rate, utterances)  # without letters that only faulty ones have
@@ -247,12 +223,7 @@ def fit_aligner(config: Config, task: Prepared, run: Path) -> bool:
 
 def _aligner(config: Config, sample_rate: int, utterances: Sequence[Utterance]) -> Aligner:
     torch.manual_seed(config.seed)
-    words = dict.fromkeys(word for utterance in utterances for word in utterance.words)
-    if config.units.lexicon is None:
-        speller = Speller.of_letters(words)
-    else:
-        lexicon = read_pronunciations(config.units.lexicon)
-        speller = Speller.of_lexicon(pronounce_missing(lexicon, words, config.units.pronouncer))
+    speller = make_speller(config.units, utterances)
     speakers: list[str] = []
     if config.model.speaker_dim:
         speakers = sorted({utterance.speaker for utterance in utterances if utterance.speaker is not None})
@@ -267,24 +238,6 @@ def _aligner(config: Config, sample_rate: int, utterances: Sequence[Utterance]) 
         speakers=speakers,
         recordings=config.data.recordings,
         recipe="aligner",
-    )
-
-
-def _refuse_missing(speller: Speller, utterances: Sequence[Utterance]) -> None:
-    """All words at once, however many utterances they are in."""
-    if speller.lexicon is None:
-        return
-    counts = Counter(speller.missing(word for utterance in utterances for word in utterance.words))
-    if not counts:
-        return
-    first: dict[str, str] = {}
-    for utterance in utterances:
-        for word in counts.keys() & set(utterance.words):
-            first.setdefault(word, utterance.source)
-    listed = "".join(f"\n  {word} ({times}, first at {first[word]})" for word, times in counts.most_common())
-    raise ValueError(
-        f"units.lexicon: lacks {len(counts)} words; add them, give --units.pronouncer, or leave their utterances out "
-        f"with --data.skip_bad true:{listed}"
     )
 
 

@@ -56,7 +56,7 @@ def prepare_run(recipe: ModuleType, name: str, arguments: list[str]) -> tuple[An
 
 def _has_results(run: Path) -> bool:
     """A run that failed before its first checkpoint left nothing that could be lost: the same command starts anew."""
-    places = [run, *(run / "members").glob("*")]
+    places = [run, *(run / "members").glob("*"), *(run / "stages").glob("*")]
     return (run / "model").exists() or any(any((place / "checkpoints").glob("*")) for place in places)
 
 

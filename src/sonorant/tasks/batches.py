@@ -1,5 +1,6 @@
 """What all tasks do alike: they bring their own batches, optimizer and schedule, and stop when a loss is not finite."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -126,13 +127,20 @@ class BatchTask(LightningModule):
         Raises:
             FloatingPointError: a loss that is not finite (naming the step and the utterances).
         """
-        if not torch.isfinite(losses).all():
-            named = [f"{id} ({float(loss)})" for id, loss in zip(ids, losses, strict=True) if not loss.isfinite()]
-            raise FloatingPointError(
-                f"step {self.trainer.global_step}: the {name} loss is not finite: {', '.join(named)}"
-            )
+        self.refuse_nonfinite(name, losses, ids)
         self.mean_loss.update(losses.detach(), weights)
         self.log("loss", self.mean_loss, on_step=False, on_epoch=True, prog_bar=True)
+
+    def refuse_nonfinite(self, name: str, losses: Tensor, ids: Sequence[str]) -> None:
+        """Stop where a loss is not finite; arguments as for :meth:`log_loss`.
+
+        Raises:
+            FloatingPointError: one is not (naming the step and the utterances).
+        """
+        if torch.isfinite(losses).all():
+            return
+        named = [f"{id} ({loss})" for id, loss in zip(ids, losses.tolist(), strict=True) if not math.isfinite(loss)]
+        raise FloatingPointError(f"step {self.trainer.global_step}: the {name} loss is not finite: {', '.join(named)}")
 
     def log_dev(self, name: str, values: Tensor, weights: Tensor | float = 1.0) -> None:
         """Log the mean of a value over the dev set; arguments as for :meth:`log_loss`."""

@@ -4,7 +4,7 @@ import logging
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,6 +104,7 @@ def fit(
     seed: int,
     averaged_from: int,
     select_by: str | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> Trainer:
     """Train a task, going on from the run's newest checkpoint if it has one.
 
@@ -114,6 +115,7 @@ def fit(
         seed: of all random generators.
         averaged_from: the step from which on the weights are averaged.
         select_by: the metric of the dev set that decides which average is taken; None takes the last one.
+        callbacks: further ones. After an epoch they see the average, once there is one.
 
     Returns:
         The trainer; ``task`` holds the averaged weights.
@@ -130,6 +132,7 @@ def fit(
         precision=_precision(config),  # type: ignore[arg-type]
         gradient_clip_val=config.gradient_clip,
         callbacks=[
+            *callbacks,
             TailAveraging(averaged_from, select_by),
             RandomState(),
             RichProgressBar() if on_terminal else PlainProgress(),
