@@ -107,7 +107,9 @@ class CommonFlow(nn.Module):
 
     def __init__(self, ours: FlowDecoder, normed: bool = True) -> None:
         super().__init__()
-        self.group_size, self.leaving = ours.config.group_size, list(ours._leaving)
+        self.group_size = ours.config.group_size
+        widths = ours.config.channels(ours.n_mels * self.group_size)
+        self.leaving = [0, *(before - after for before, after in zip(widths, widths[1:], strict=False))]
         self.unfold = nn.Unfold(kernel_size=(self.group_size, 1), stride=self.group_size)
         self.lstm = _lstm(ours.encoder)
         self.register_buffer("mean", ours.whitening.mean.clone())
