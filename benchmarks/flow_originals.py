@@ -11,6 +11,8 @@ It has no loop over utterances, since the originals' decoders have none. Gradien
 convolution belong to its direction and length, so that only those of everything else can be compared.
 """
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -109,7 +111,7 @@ class CommonFlow(nn.Module):
         super().__init__()
         self.group_size = ours.config.group_size
         widths = ours.config.channels(ours.n_mels * self.group_size)
-        self.leaving = [0, *(before - after for before, after in zip(widths, widths[1:], strict=False))]
+        self.leaving = [0, *(before - after for before, after in pairwise(widths))]
         self.unfold = nn.Unfold(kernel_size=(self.group_size, 1), stride=self.group_size)
         self.lstm = _lstm(ours.encoder)
         self.register_buffer("mean", ours.whitening.mean.clone())
