@@ -1,7 +1,8 @@
 """Layers."""
 
 from sonorant.nn.attention import AttentionMemory, AttentionOutput, LocationAttention, SequenceAttentionOutput
-from sonorant.nn.flows import AffineCoupling, InvertibleLinear, Whitening
+from sonorant.nn.coupling import AffineCoupling
+from sonorant.nn.flows import InvertibleLinear, Whitening
 from sonorant.nn.normalization import MaskedBatchNorm1d, UtteranceCmvn
 from sonorant.nn.predictors import AttributePredictor, AttributePredictorConfig
 from sonorant.nn.tdnn import Tdnn
