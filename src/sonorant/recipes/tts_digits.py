@@ -63,7 +63,7 @@ class Config(TtsTrainingConfig):
     predictors: PredictorsConfig = field(
         default_factory=lambda: PredictorsConfig(max_epochs=10, optimizer=OptimizerConfig(learning_rate=2e-3))
     )
-    trainer: TrainerConfig = field(default_factory=lambda: TrainerConfig(max_epochs=30, checkpoint_every=200))
+    trainer: TrainerConfig = field(default_factory=lambda: TrainerConfig(max_epochs=14, checkpoint_every=200))
 
 
 def train(config: Config, run: Path) -> dict[str, Any]:
