@@ -46,6 +46,8 @@ class Share:
         return {"right": self.right, "number": self.number, "rate": self.rate, "interval": list(self.interval)}
 
     def __str__(self) -> str:
+        if not self.number:
+            return "-"
         low, high = self.interval
         return f"{self.right}/{self.number} = {self.rate:.1%} ({low:.1%} to {high:.1%})"
 

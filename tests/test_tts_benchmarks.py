@@ -38,6 +38,8 @@ def test_intervals_of_shares() -> None:
     assert Share(0, 10).interval == pytest.approx((0, 1.959964**2 / (10 + 1.959964**2)))
     assert Share(10, 10).interval == pytest.approx((10 / (10 + 1.959964**2), 1))
     assert math.isnan(Share().rate)
+    assert str(Share()) == "-"
+    assert str(Share(1, 4)) == "1/4 = 25.0% (4.6% to 69.9%)"
     assert all(map(math.isnan, Share().interval))
 
 
