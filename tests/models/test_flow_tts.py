@@ -17,7 +17,7 @@ from sonorant.models import (
 )
 from sonorant.models.flow_decoder import FlowOutput
 from sonorant.models.flow_tts import Attributes
-from sonorant.nn import AttributePredictorConfig
+from sonorant.nn.predictors import AttributePredictorConfig
 
 N_MELS = 6
 CONFIG = FlowTtsConfig(

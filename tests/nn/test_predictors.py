@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sonorant.nn import AttributePredictor, AttributePredictorConfig
+from sonorant.nn.predictors import AttributePredictor, AttributePredictorConfig
 
 CONFIG = AttributePredictorConfig(hidden_channels=6, lstm_dim=4, dropout=0.5)
 

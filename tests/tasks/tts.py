@@ -17,7 +17,7 @@ from sonorant.models import (
     FlowTtsConfig,
     TextEncoderConfig,
 )
-from sonorant.nn import AttributePredictorConfig
+from sonorant.nn.predictors import AttributePredictorConfig
 from sonorant.tasks.optimization import OptimizerConfig
 from sonorant.tasks.tts_task import TtsTask
 

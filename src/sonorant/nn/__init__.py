@@ -4,7 +4,6 @@ from sonorant.nn.attention import AttentionMemory, AttentionOutput, LocationAtte
 from sonorant.nn.coupling import AffineCoupling
 from sonorant.nn.flows import InvertibleLinear, Whitening
 from sonorant.nn.normalization import MaskedBatchNorm1d, UtteranceCmvn
-from sonorant.nn.predictors import AttributePredictor, AttributePredictorConfig
 from sonorant.nn.tdnn import Tdnn
 from sonorant.nn.wavenet import WaveNet
 
@@ -12,8 +11,6 @@ __all__ = [
     "AffineCoupling",
     "AttentionMemory",
     "AttentionOutput",
-    "AttributePredictor",
-    "AttributePredictorConfig",
     "InvertibleLinear",
     "LocationAttention",
     "MaskedBatchNorm1d",

@@ -11,7 +11,7 @@ from sonorant.data.facts import CorpusFacts
 from sonorant.data.fsdd import SAMPLE_RATE, load_fsdd
 from sonorant.data.manifest import Corpus, Utterance
 from sonorant.models import AlignmentEncoderConfig, FlowDecoderConfig, FlowTtsConfig, TextEncoderConfig
-from sonorant.nn import AttributePredictorConfig
+from sonorant.nn.predictors import AttributePredictorConfig
 from sonorant.recipes.spelling import CMUDICT, UnitsConfig
 from sonorant.recipes.tts_corpus import TtsDataConfig
 from sonorant.recipes.tts_stages import PredictorsConfig, TtsTrainingConfig
