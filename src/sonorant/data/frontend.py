@@ -1,6 +1,7 @@
 """From recordings to what a model hears: rate, channels, edges, features; the same in training and in use."""
 
 import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -8,6 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from sonorant.data.audio import Audio, Samples, cut_frames
+from sonorant.data.check import Requirements
 from sonorant.data.manifest import Utterance
 
 __all__ = ["Extractor", "ExtractorConfig", "Frontend", "RecordingConfig", "pad_edges"]
@@ -102,6 +104,33 @@ class Frontend(Generic[E]):
     def num_frames(self, num_samples: int) -> int:
         """Frames of a recording of so many samples, edges included."""
         return self.extractor.num_frames(num_samples + 2 * self._edge)
+
+    def requirements(
+        self,
+        encode: Callable[[Sequence[str]], Sequence[int]],
+        *,
+        num_frames: Callable[[int], int] | None = None,
+        min_duration: float = 0.0,
+        max_duration: float = 30.0,
+    ) -> Requirements:
+        """What a corpus must fulfil, so that a model can be trained on it or used on it.
+
+        Args:
+            encode: from words to label ids; raises ValueError where it cannot.
+            num_frames: frames of the model for a number of samples; by default those of the features.
+            min_duration: of an utterance, in seconds.
+            max_duration: of an utterance, in seconds.
+        """
+        count = num_frames or self.num_frames
+        return Requirements(
+            sample_rate=self.extractor.sample_rate,
+            allow_resampling=self.recordings.resample,
+            mix_channels=self.recordings.mix_channels,
+            encode=encode,
+            num_frames=lambda samples, _: count(samples),
+            min_duration=min_duration,
+            max_duration=max_duration,
+        )
 
     def __call__(self, samples: Samples) -> Tensor:
         """Compute the features ``(frames, num_features)`` of samples ``(samples,)``, with their edges."""

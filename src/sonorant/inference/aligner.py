@@ -18,7 +18,7 @@ from sonorant.inference.alignment_search import AlignmentPath, AlignmentSearch, 
 from sonorant.inference.recordings import Recording, load_recording
 from sonorant.inference.suspects import Typical
 from sonorant.models import AlignmentEncoder, AlignmentEncoderConfig, AlignmentPrior
-from sonorant.text import Lexicon, Speller, SymbolTable
+from sonorant.text import Lexicon, Speller
 
 __all__ = ["Aligner"]
 
@@ -129,13 +129,8 @@ class Aligner:
             min_duration: of an utterance, in seconds.
             max_duration: of an utterance, in seconds.
         """
-        recordings = self.frontend.recordings
-        return Requirements(
-            sample_rate=self.fbank.config.sample_rate,
-            allow_resampling=recordings.resample,
-            mix_channels=recordings.mix_channels,
-            encode=lambda words: self.speller.tokens(self.speller.spell(words)),
-            num_frames=lambda samples, _: self.frontend.num_frames(samples),
+        return self.frontend.requirements(
+            lambda words: self.speller.tokens(self.speller.spell(words)),
             min_duration=min_duration,
             max_duration=max_duration,
         )
@@ -161,9 +156,7 @@ class Aligner:
 
     def files(self) -> dict[str, str | bytes]:
         """The other files of the model folder, content by name."""
-        lexicon = self.speller.lexicon
-        files: dict[str, str | bytes] = {"tokens.txt": self.speller.symbols.to_text()}
-        return files if lexicon is None else {**files, "lexicon.txt": lexicon.to_text()}
+        return self.speller.files()
 
     @classmethod
     def from_folder(cls, folder: ModelFolder) -> "Aligner":
@@ -174,11 +167,10 @@ class Aligner:
         """
         path, config, weights = folder
         try:
-            symbols, lexicon = SymbolTable.read(path / "tokens.txt"), path / "lexicon.txt"
-            speller = Speller(symbols, Lexicon.read(lexicon) if lexicon.is_file() else None, config["boundary"])
+            speller = Speller.read(path, config["boundary"])
             features, speakers = FbankConfig(**config["features"]), list(config["speakers"])
             model = AlignmentEncoder(
-                AlignmentEncoderConfig(**config["model"]), features.n_mels, len(symbols), len(speakers)
+                AlignmentEncoderConfig(**config["model"]), features.n_mels, len(speller.symbols), len(speakers)
             )
             model.load_state_dict(weights, strict=True)
             prior = AlignmentPrior(**config["prior"])

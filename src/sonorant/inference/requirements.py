@@ -25,13 +25,9 @@ def requirements(
         min_duration: of an utterance, in seconds.
         max_duration: of an utterance, in seconds.
     """
-    recordings = recognizer.frontend.recordings
-    return Requirements(
-        sample_rate=recognizer.fbank.config.sample_rate,
-        allow_resampling=recordings.resample,
-        mix_channels=recordings.mix_channels,
-        encode=lambda words: [] if any_words else recognizer.target(words).tolist(),
-        num_frames=lambda samples, _: recognizer.num_frames(int(samples / max(speeds))),
+    return recognizer.frontend.requirements(
+        lambda words: [] if any_words else recognizer.target(words).tolist(),
+        num_frames=lambda samples: recognizer.num_frames(int(samples / max(speeds))),
         min_duration=min_duration,
         max_duration=max_duration,
     )

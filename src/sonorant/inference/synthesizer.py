@@ -18,7 +18,7 @@ from sonorant.inference.speech_assembly import SpeechAssembler, SpokenPart, Voco
 from sonorant.inference.vocoder import GriffinLim
 from sonorant.models import AlignmentPrior
 from sonorant.models.flow_tts import FlowTts, FlowTtsConfig
-from sonorant.text import Lexicon, Speller, SymbolTable, is_punctuation, split_text
+from sonorant.text import Speller, is_punctuation, split_text
 
 __all__ = ["Synthesizer"]
 
@@ -198,9 +198,7 @@ class Synthesizer:
 
     def files(self) -> dict[str, str | bytes]:
         """The other files of the model folder, content by name."""
-        lexicon = self.speller.lexicon
-        files: dict[str, str | bytes] = {"tokens.txt": self.speller.symbols.to_text()}
-        return files if lexicon is None else {**files, "lexicon.txt": lexicon.to_text()}
+        return self.speller.files()
 
     @classmethod
     def from_folder(cls, folder: ModelFolder) -> "Synthesizer":
@@ -211,16 +209,20 @@ class Synthesizer:
         """
         path, config, weights = folder
         try:
-            symbols, lexicon = SymbolTable.read(path / "tokens.txt"), path / "lexicon.txt"
+            speller = Speller.read(path, config["boundary"])
             features, speakers, accents = AcousticConfig(**config["features"]), config["speakers"], config["accents"]
             model = FlowTts(
-                FlowTtsConfig.from_json(config["model"]), features.n_mels, len(symbols), len(speakers), len(accents)
+                FlowTtsConfig.from_json(config["model"]),
+                features.n_mels,
+                len(speller.symbols),
+                len(speakers),
+                len(accents),
             )
             model.load_state_dict(weights, strict=True)
             return cls(
                 model,
                 features,
-                Speller(symbols, Lexicon.read(lexicon) if lexicon.is_file() else None, config["boundary"]),
+                speller,
                 AcousticStatistics.from_json(config["statistics"]),
                 speakers=speakers,
                 accents=accents,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -299,7 +299,8 @@ class FlowDecoder(nn.Module):
 
     def _flows(self) -> list[tuple[int, Whitening | InvertibleLinear, AffineCoupling]]:
         """Of each flow: how many channels leave before it, its linear map and its coupling."""
-        return list(zip(self._leaving, [self.whitening, *self.linears], self.couplings, strict=True))  # type: ignore[arg-type]
+        linears: list[Whitening | InvertibleLinear] = [self.whitening, *cast(Iterable[InvertibleLinear], self.linears)]
+        return list(zip(self._leaving, linears, cast(Iterable[AffineCoupling], self.couplings), strict=True))
 
     def _group(self, frames: Tensor, lengths: Tensor) -> Tensor:
         """Grouped frames, 0 beyond their lengths."""

@@ -117,15 +117,12 @@ def prepare_corpus(
 def _requirements(
     data: TtsDataConfig, frontend: Frontend[AcousticExtractor], speller: Speller, group_size: int
 ) -> Requirements:
-    def num_frames(samples: int, _: int) -> int:
+    def num_frames(samples: int) -> int:
         frames = frontend.num_frames(samples)
         return frames if frames >= group_size else 0
 
-    return Requirements(
-        sample_rate=frontend.extractor.sample_rate,
-        allow_resampling=frontend.recordings.resample,
-        mix_channels=frontend.recordings.mix_channels,
-        encode=lambda words: speller.tokens(speller.spell(words)),
+    return frontend.requirements(
+        lambda words: speller.tokens(speller.spell(words)),
         num_frames=num_frames,
         min_duration=data.min_duration,
         max_duration=data.max_duration,

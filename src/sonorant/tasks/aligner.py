@@ -85,7 +85,7 @@ class AlignerTask(BatchTask):
         utterances = self.mean_over_ranks(batch.feature_lengths.new_tensor(len(batch.ids), dtype=torch.float32))
         frames = self.mean_over_ranks(batch.feature_lengths.sum().float())
         if not batch.ids:  # a rank without a part in the batch takes part in the step
-            return torch.stack([0.0 * parameter.sum() for parameter in self.model.parameters()]).sum()
+            return self.zero_loss()
         output = self._align(batch)
         weights = self._weights.at(self.trainer.global_step)
         losses = self._losses(output, batch, binarize=weights.binarization != 0)

@@ -147,6 +147,11 @@ class BatchTask(LightningModule):
         self.mean_dev.update(values.detach(), weights)
         self.log(name, self.mean_dev, on_step=False, on_epoch=True, prog_bar=True)
 
+    def zero_loss(self) -> Tensor:
+        """The loss of a rank without a part in the batch: it takes part in the step, and changes nothing."""
+        trained = (parameter for parameter in self.parameters() if parameter.requires_grad)
+        return torch.stack([0.0 * parameter.sum() for parameter in trained]).sum()
+
     def mean_over_ranks(self, count: Tensor) -> Tensor:
         """How many of something a rank has on average.
 

@@ -126,9 +126,8 @@ class FlowTtsTask(TtsTask):
         regularizers = self._regularizers(batch)
         weights = self._all_weights()
         total = torch.stack([weights[name] * loss for name, loss in regularizers.items()]).sum()
-        if not batch.ids:  # a rank without a part in the batch takes part in the step
-            trained = (parameter for parameter in self.model.parameters() if parameter.requires_grad)
-            return total + torch.stack([0.0 * parameter.sum() for parameter in trained]).sum()
+        if not batch.ids:
+            return total + self.zero_loss()
         losses = self._losses(batch)
         for name, loss in regularizers.items():
             self.refuse_nonfinite(_spoken(name), loss.expand(len(batch.ids)), batch.ids)

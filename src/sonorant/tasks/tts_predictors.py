@@ -122,9 +122,8 @@ class PredictorsTask(TtsTask):
             refuse_nonfinite_predictions(self, losses, batch)
             self.log_terms(losses)
             total = torch.stack([loss * counts[name] / means[name] for name, loss in losses.items()]).sum()
-        else:  # a rank without a part in the batch takes part in the step
-            trained = (parameter for parameter in self.model.parameters() if parameter.requires_grad)
-            total = torch.stack([0.0 * parameter.sum() for parameter in trained]).sum()
+        else:
+            total = self.zero_loss()
         # the mean of the ranks' parts is the loss of the global batch
         self.log_loss(total.detach().unsqueeze(0), "predictors'", batch.ids[:1])
         return total

@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from sonorant.text.graphemes import encode_word, is_punctuation, split_graphemes
@@ -60,6 +61,23 @@ class Speller:
         """With the symbols of a lexicon."""
         symbols = {symbol for prons in lexicon.entries.values() for pron in prons for symbol in pron}
         return cls(SymbolTable([SILENCE, *sorted(symbols - {SILENCE})]), lexicon)
+
+    @classmethod
+    def read(cls, folder: Path, boundary: str) -> "Speller":
+        """What :meth:`files` gave, out of a model folder.
+
+        Raises:
+            OSError: a file is missing.
+            ValueError: a file is damaged.
+        """
+        lexicon = folder / "lexicon.txt"
+        symbols = SymbolTable.read(folder / "tokens.txt")
+        return cls(symbols, Lexicon.read(lexicon) if lexicon.is_file() else None, boundary)
+
+    def files(self) -> dict[str, str | bytes]:
+        """Symbols and lexicon for a model folder, content by name."""
+        files: dict[str, str | bytes] = {"tokens.txt": self.symbols.to_text()}
+        return files if self.lexicon is None else {**files, "lexicon.txt": self.lexicon.to_text()}
 
     def spell(self, words: Sequence[str]) -> list[SpelledWord]:
         """All ways to spell each word.
