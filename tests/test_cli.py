@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from sonorant.cli import main
 from sonorant.data.fsdd import FsddCorpus
@@ -251,6 +252,19 @@ def test_errors_are_one_line(arguments: list[str], message: str, capsys: Capture
     assert error.startswith("sonorant: error: ")
     assert message in error
     assert len(error.splitlines()) == 1
+
+
+def test_training_parts_from_the_other_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What is left of gloo when the interpreter ends can abort the process."""
+
+    def train(config: object, run: Path) -> dict[str, object]:
+        store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
+        torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+        return {}
+
+    monkeypatch.setattr("sonorant.recipes.yesno.train", train)
+    assert main(["train", "yesno", "--output", str(tmp_path / "run")]) == 0
+    assert not torch.distributed.is_initialized()
 
 
 def test_evaluating_needs_a_table_where_no_recipe_is_known(

@@ -113,10 +113,11 @@ def _train(options: argparse.Namespace, rest: list[str]) -> int:
         options.usage.print_help()
         return 0
     recipe = load_recipe(options.recipe)
-    from sonorant.recipes.run import prepare_run
+    from sonorant.recipes.run import leave_processes, prepare_run
 
     config, run = prepare_run(recipe, options.recipe, rest + ["--help"] * options.help)
     metrics = recipe.train(config, run)
+    leave_processes()
     if metrics:
         print(recipe.report(metrics, run))
     return 0

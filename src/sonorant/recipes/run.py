@@ -8,8 +8,9 @@ from types import ModuleType
 from typing import Any
 
 import jsonargparse
+import torch
 
-__all__ = ["prepare_run"]
+__all__ = ["leave_processes", "prepare_run"]
 
 CONFIG = "config.yaml"
 
@@ -52,6 +53,15 @@ def prepare_run(recipe: ModuleType, name: str, arguments: list[str]) -> tuple[An
             options.pop(name, None)
         recorded.write_text(parser.dump(options, skip_validation=True), encoding="utf-8")
     return config, run
+
+
+def leave_processes() -> None:
+    """Part from the other processes of a run on several devices, if there are any; at its end.
+
+    Lightning leaves gloo's threads to the end of the interpreter, which aborts a process when it comes upon them.
+    """
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def _has_results(run: Path) -> bool:
