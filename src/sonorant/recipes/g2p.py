@@ -38,13 +38,13 @@ _NUM_EXAMPLES = 5
 PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "quick": {
-            "batch_size": 128,
+            "batch_size": 192,
             "model.embedding_dim": 64,
             "model.encoder_dim": 128,
             "model.encoder_layers": 1,
             "model.decoder_dim": 128,
             "model.dropout": 0.1,
-            "optimizer.learning_rate": 8e-3,
+            "optimizer.learning_rate": 1.2e-2,
             "trainer.max_epochs": 1,
         },
         "full": {},
