@@ -7,6 +7,7 @@ own for the context and one for residual and skip together, masks are stored as 
 convolution, the skips are summed up layer by layer, triangular factors are masked and put together with a stored
 permutation matrix, the map is applied as a convolution of one tap, log scales are masked and summed flow by flow.
 The determinant of the linear maps is that of their diagonal, as in RAD-TTS; WaveGlow's torch.logdet would cost more.
+The first coupling, which keeps no channel, has no place in the originals; it is written here as they would write it.
 It has no loop over utterances, since the originals' decoders have none. Gradients with respect to a weight-normed
 convolution belong to its direction and length, so that only those of everything else can be compared.
 """
@@ -42,6 +43,7 @@ class CommonWaveNet(nn.Module):
         super().__init__()
         hidden, out = ours.start.out_features, ours.end.out_features
         self.hidden, self.out = hidden, out
+        self.hears_context_alone = ours.in_channels == 0
         self.start = convolution(ours.start.weight.unsqueeze(2), ours.start.bias, normed)
         self.inputs, self.conditions, self.outputs = nn.ModuleList(), nn.ModuleList(), nn.ModuleList()
         for index, (layer, context) in enumerate(zip(ours.convolutions, ours.contexts, strict=True)):
@@ -55,7 +57,7 @@ class CommonWaveNet(nn.Module):
         self.bias = nn.Parameter(ours.end.bias.detach().clone())
 
     def forward(self, x: Tensor, context: Tensor, mask: Tensor) -> Tensor:
-        x = self.start(x)
+        x = self.start(context if self.hears_context_alone else x)
         output = torch.zeros(x.shape[0], self.out, x.shape[2]) + self.bias.view(1, -1, 1)
         for inputs, condition, outputs in zip(self.inputs, self.conditions, self.outputs, strict=True):
             total = inputs(x * mask) + condition(context)
@@ -70,11 +72,11 @@ class CommonWaveNet(nn.Module):
 class CommonCoupling(nn.Module):
     def __init__(self, ours: AffineCoupling, normed: bool) -> None:
         super().__init__()
+        self.num_kept = ours.num_kept
         self.wavenet = CommonWaveNet(ours.wavenet, normed)
 
     def forward(self, z: Tensor, context: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        half = z.shape[1] // 2
-        z_0, z_1 = z[:, :half], z[:, half:]
+        z_0, z_1 = z[:, : self.num_kept], z[:, self.num_kept :]
         parameters = self.wavenet(z_0, context, mask)
         unbounded, shift = parameters[:, : z_1.shape[1]], parameters[:, z_1.shape[1] :]
         scale = torch.tanh(unbounded) + 1 + 1e-6

@@ -126,8 +126,11 @@ TINY_TTS = [
     *(f"--model.decoder.{name}" for name in ("num_flows=3", "num_layers=2", "encoder_dim=8")),
     "--optimizer.learning_rate=0.005",
     "--trainer.max_epochs=3",
-    "--predictors.max_epochs=2",
-    "--predictors.optimizer.learning_rate=0.005",
+    *(
+        f"--{stage}.{name}"
+        for stage in ("regression", "predictors")
+        for name in ("max_epochs=2", "optimizer.learning_rate=0.005")
+    ),
     "--trainer.accelerator=cpu",
     "--trainer.checkpoint_every=4",
 ]

@@ -1,5 +1,7 @@
 """The layers of flows."""
 
+from functools import partial
+
 from torch import Tensor, nn
 
 from sonorant.nn import AffineCoupling, InvertibleLinear, WaveNet, Whitening
@@ -91,6 +93,12 @@ CASES = [
         "AffineCoupling",
         reference=reference.affine_coupling_by_utterance,
         module=_coupling,
+        outputs=({1: "lengths"}, {1: "lengths"}),
+    ),
+    _over_time(
+        "AffineCoupling of the context",
+        reference=reference.affine_coupling_by_utterance,
+        module=partial(_coupling, num_kept=0),
         outputs=({1: "lengths"}, {1: "lengths"}),
     ),
 ]

@@ -83,7 +83,7 @@ def test_the_log_determinant_is_that_of_the_jacobian(model: FlowDecoder) -> None
     jacobian = torch.autograd.functional.jacobian(flow, mel[:, :12].flatten())
     output = model(mel, lengths, context)
     assert output.z.shape == (1, 4, 15)
-    assert [log_scale.shape[2] for log_scale in output.log_scales] == [8, 8, 7, 7]
+    assert [log_scale.shape[2] for log_scale in output.log_scales] == [15, 8, 7, 7]
     found = sum(log_scale.sum() for log_scale in output.log_scales) + 4 * sum(output.log_dets)
     assert abs(float(found.detach())) > 1
     torch.testing.assert_close(found, torch.linalg.slogdet(jacobian).logabsdet)
@@ -139,6 +139,26 @@ def test_every_parameter_learns(model: FlowDecoder) -> None:
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().sum() > 0, name
+
+
+def test_the_first_flow_is_a_regression_on_the_context_that_the_others_begin_with_as_it_is() -> None:
+    torch.manual_seed(0)
+    decoder = FlowDecoder(CONFIG, N_MELS, CONTEXT_DIM).double()
+    decoder.fit_whitening([spectra(200, seed=9)])
+    torch.nn.init.normal_(decoder.couplings[0].wavenet.end.weight)  # type: ignore[union-attr, arg-type]
+    mels, contexts = batch()
+    mel, lengths = pad_sequences(mels)
+    context = pad_sequences(contexts).values
+    first, whole = decoder(mel, lengths, context, num_flows=1), decoder(mel, lengths, context)
+    assert len(first.log_scales) == len(first.log_dets) == 1
+    torch.testing.assert_close(nll_of(first, lengths), nll_of(whole, lengths), rtol=1e-4, atol=0)
+    # scaled and shifted by what the context says, whatever the frames are
+    difference = decoder(mel + 1, lengths, context, num_flows=1).z - first.z
+    expected = first.log_scales[0].exp() * (torch.ones(15, dtype=torch.float64) @ decoder.whitening.weight)
+    torch.testing.assert_close(difference[0], expected[0])
+    disturb(decoder, 0.5)
+    disturbed = decoder(mel, lengths, context)
+    assert abs(float((nll_of(disturbed, lengths) - nll_of(whole, lengths)).detach())) > 1e-3
 
 
 def test_lengths_are_rounded_down_to_whole_groups(model: FlowDecoder) -> None:

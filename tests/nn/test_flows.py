@@ -93,21 +93,35 @@ def test_statistics_that_are_none(mean: Tensor, matrix: Tensor, message: str) ->
         Whitening(2).fit(mean, matrix)
 
 
-@pytest.mark.parametrize("channels", [1, 2, 7])
-def test_a_coupling_begins_as_the_identity_and_goes_back(channels: int) -> None:
+@pytest.mark.parametrize(
+    ("channels", "num_kept", "kept"), [(1, None, 0), (2, None, 1), (7, None, 3), (7, 0, 0), (7, 6, 6)]
+)
+def test_a_coupling_begins_as_the_identity_and_goes_back(channels: int, num_kept: int | None, kept: int) -> None:
     torch.manual_seed(0)
-    layer = AffineCoupling(channels, context_dim=2, hidden_channels=4, num_layers=2).double()
+    layer = AffineCoupling(channels, num_kept=num_kept, context_dim=2, hidden_channels=4, num_layers=2).double()
     x, context, lengths = normal(2, 5, channels), normal(2, 5, 2, seed=1), torch.tensor([5, 3])
     x[1, 3:] = 0
     y, log_scale = layer(x, context, lengths)
     torch.testing.assert_close(y, x, rtol=2e-6, atol=0)
-    assert log_scale.shape == (2, 5, channels - channels // 2)
+    assert log_scale.shape == (2, 5, channels - kept)
     nn.init.normal_(layer.wavenet.end.weight)
     y, log_scale = layer(x, context, lengths)
     assert log_scale.abs().max() > 0.1
-    assert torch.equal(y[..., : channels // 2], x[..., : channels // 2])
+    assert torch.equal(y[..., :kept], x[..., :kept])
     assert not y[1, 3:].any()
     torch.testing.assert_close(layer.inverse(y, context, lengths), x)
+
+
+def test_without_kept_channels_the_context_alone_decides() -> None:
+    torch.manual_seed(0)
+    layer = AffineCoupling(3, num_kept=0, context_dim=2, hidden_channels=4, num_layers=2).double()
+    nn.init.normal_(layer.wavenet.end.weight)
+    x, context, lengths = normal(1, 5, 3), normal(1, 5, 2, seed=1), torch.tensor([5])
+    y, log_scale = layer(x, context, lengths)
+    other, its_log_scale = layer(2 * x, context, lengths)
+    assert torch.equal(log_scale, its_log_scale)
+    torch.testing.assert_close(other - y, log_scale.exp() * x)
+    assert not torch.allclose(layer(x, context + 1, lengths)[1], log_scale)
 
 
 def test_a_scale_stays_above_zero() -> None:
@@ -146,9 +160,8 @@ def test_dilations_double_and_a_network_without_input_hears_the_context() -> Non
     quiet = model(torch.zeros(1, 31, 0), context, torch.tensor([31]))
     context[0, 15] = 1
     heard = (model(torch.zeros(1, 31, 0), context, torch.tensor([31])) != quiet).any(2)[0]
-    # the first convolution hears a start that knows nothing of the context, the others see 2 * 2 and 2 * 4 frames
-    # in steps of 2 and 4
-    assert heard.nonzero().flatten().tolist() == list(range(3, 28, 2))
+    # 2 * 1, 2 * 2 and 2 * 4 frames on either side
+    assert heard.nonzero().flatten().tolist() == list(range(1, 30))
 
 
 @pytest.mark.parametrize(
@@ -157,6 +170,10 @@ def test_dilations_double_and_a_network_without_input_hears_the_context() -> Non
         (lambda: InvertibleLinear(0), "channels must be at least 1; got 0"),
         (lambda: Whitening(0), "channels must be at least 1; got 0"),
         (lambda: AffineCoupling(0, context_dim=1, hidden_channels=1, num_layers=1), "channels must be at least 1"),
+        (
+            lambda: AffineCoupling(3, num_kept=3, context_dim=1, hidden_channels=1, num_layers=1),
+            r"num_kept must lie in \[0, 3\); got 3",
+        ),
         (lambda: WaveNet(1, 1, context_dim=0, hidden_channels=1, num_layers=1), "context_dim must be at least 1"),
         (lambda: WaveNet(1, 1, context_dim=1, hidden_channels=1, num_layers=0), "num_layers must be at least 1"),
         (lambda: WaveNet(1, 1, context_dim=1, hidden_channels=1, num_layers=1, kernel_size=2), "odd number; got 2"),

@@ -20,7 +20,7 @@ from tests.conftest import TINY_TTS
 from tests.voices import VoiceCorpus
 
 Capture = pytest.CaptureFixture[str]
-SHORT = [*TINY_TTS, "--trainer.max_epochs=1", "--predictors.max_epochs=1"]
+SHORT = [*TINY_TTS, *(f"--{stage}.max_epochs=1" for stage in ("regression", "trainer", "predictors"))]
 
 
 def arguments(run: Path, corpus: VoiceCorpus, *options: str) -> list[str]:
@@ -40,7 +40,7 @@ def test_a_run_leaves_everything_behind(tts_run: Path) -> None:
     assert metrics["accents"] == {"north": 17, "south": 16}
     assert metrics["dev"].keys() == {"flow_nll", "duration", "f0", "energy", "voicing"}
     assert all(seconds > 0 for seconds in metrics["train_seconds"].values())
-    assert metrics["train_seconds"].keys() == {"decoder", "predictors"}
+    assert metrics["train_seconds"].keys() == {"regression", "decoder", "predictors"}
     names = {path.name for path in (tts_run / "samples").iterdir()}
     kinds = ("-alignment.png", "-copy.png", "-copy.wav", ".png", ".wav")
     assert names == {f"{number}{kind}" for number in (1, 2) for kind in kinds}
@@ -51,12 +51,14 @@ def test_a_run_leaves_everything_behind(tts_run: Path) -> None:
 
 
 def test_tensorboard_shows_losses_alignments_spectra_and_sounds(tts_run: Path) -> None:
-    boards = {name: EventAccumulator(str(tts_run / "stages" / name / "logs")) for name in ("decoder", "predictors")}
+    names = ("regression", "decoder", "predictors")
+    boards = {name: EventAccumulator(str(tts_run / "stages" / name / "logs")) for name in names}
     tags = {name: board.Reload().Tags() for name, board in boards.items()}
     terms = {"flow_nll", "prior_nll", "forward_sum", "binarization", "cross_covariance", "variance", "covariance"}
-    assert {"loss", "dev_loss", *(f"train/{term}" for term in terms)} <= set(tags["decoder"]["scalars"])
-    assert {"alignment/1", "mel/1-copy"} <= set(tags["decoder"]["images"])
-    assert "speech/1-copy" in tags["decoder"]["audio"]
+    for name in names[:2]:
+        assert {"loss", "dev_loss", *(f"train/{term}" for term in terms)} <= set(tags[name]["scalars"])
+        assert {"alignment/1", "mel/1-copy"} <= set(tags[name]["images"])
+        assert "speech/1-copy" in tags[name]["audio"]
     assert {f"train/{term}" for term in ("duration", "f0", "energy", "voicing")} <= set(tags["predictors"]["scalars"])
     assert ("mel/1" in tags["predictors"]["images"]) == ("speech/1" in tags["predictors"]["audio"]) is True
 
@@ -75,14 +77,16 @@ def test_what_is_printed_and_predictors_trained_along(voices: VoiceCorpus, tmp_p
     run = tmp_path / "run"
     assert main(arguments(run, voices, *SHORT, "--predictors.joint=true")) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == ["33 utterances train, 2 dev; 2 speakers, 2 accents, 6 symbols", "stage decoder"]
-    assert re.match(r"epoch 1/1  loss -?\d+\.\d+  dev loss -?\d+\.\d+  ", lines[2])
-    assert re.match(r"dev flow nll \S+, duration \S+, f0 \S+, energy \S+, voicing \d", lines[3])
-    assert re.match(r"trained in \S+ s \(decoder \S+ s\)$", lines[4])
+    assert lines[:2] == ["33 utterances train, 2 dev; 2 speakers, 2 accents, 6 symbols", "stage regression"]
+    assert lines[3] == "stage decoder"
+    for line in (lines[2], lines[4]):
+        assert re.match(r"epoch 1/1  loss -?\d+\.\d+  dev loss -?\d+\.\d+  ", line)
+    assert re.match(r"dev flow nll \S+, duration \S+, f0 \S+, energy \S+, voicing \d", lines[5])
+    assert re.match(r"trained in \S+ s \(regression \S+ s, decoder \S+ s\)$", lines[6])
     files = [("model", "model"), ("samples", "samples"), ("metrics", "metrics.json")]
-    assert lines[5:8] == [f"{name:8} {run / file}" for name, file in files]
-    assert lines[8] == f"speak    sonorant synthesize {run} --text '...' --speaker ann -o out.wav"
-    assert [path.name for path in (run / "stages").iterdir()] == ["decoder"]
+    assert lines[7:10] == [f"{name:8} {run / file}" for name, file in files]
+    assert lines[10] == f"speak    sonorant synthesize {run} --text '...' --speaker ann -o out.wav"
+    assert {path.name for path in (run / "stages").iterdir()} == {"regression", "decoder"}
     before, after = weights(run), load_file(run / "stages" / "decoder" / "finished.safetensors")
     assert all(torch.equal(before[name], after[name]) for name in before)
 
@@ -93,29 +97,30 @@ from sonorant.cli import main
 from sonorant.tasks.tts import FlowTtsTask
 from sonorant.tasks.tts_predictors import PredictorsTask
 
-def killed_at(task, last):
+def killed_at(task, folder, last):
     step = task.training_step
     def counted(self, batch, index):
-        if self.trainer.global_step == last:
+        if self.trainer.global_step == last and folder in self.trainer.logger.save_dir:
             os._exit(9)
         return step(self, batch, index)
     task.training_step = counted
 
-killed_at(FlowTtsTask, 14)
-killed_at(PredictorsTask, 11)
+killed_at(FlowTtsTask, "regression", 7)
+killed_at(FlowTtsTask, "decoder", 14)
+killed_at(PredictorsTask, "predictors", 11)
 main(sys.argv[1:])
 """
 
 
 def test_killed_in_each_stage_and_resumed_it_ends_the_same(tts_run: Path, voices: VoiceCorpus, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    command = [sys.executable, "-c", KILLED]
-    assert subprocess.run([*command, *arguments(run, voices, *TINY_TTS)], capture_output=True).returncode == 9
-    assert [path.name for path in (run / "stages").iterdir()] == ["decoder"]
-    resumed = ["train", "tts", "--output", str(run), "--resume"]
-    later = KILLED.replace("killed_at(FlowTtsTask, 14)", "")
-    assert subprocess.run([sys.executable, "-c", later, *resumed], capture_output=True).returncode == 9
-    assert (run / "stages" / "decoder" / "finished.safetensors").is_file()
+    run, script = tmp_path / "run", KILLED
+    command = arguments(run, voices, *TINY_TTS)
+    for stage in ("regression", "decoder", "predictors"):
+        assert subprocess.run([sys.executable, "-c", script, *command], capture_output=True).returncode == 9
+        assert (run / "stages" / stage / "checkpoints").is_dir()
+        assert not (run / "stages" / stage / "finished.safetensors").exists()
+        script = re.sub(rf"killed_at\(.*{stage}.*", "", script)
+        command = resumed = ["train", "tts", "--output", str(run), "--resume"]
     assert not (run / "model").exists()
     assert main(resumed) == 0
     expected, actual = weights(tts_run), weights(run)
@@ -126,8 +131,8 @@ def test_killed_in_each_stage_and_resumed_it_ends_the_same(tts_run: Path, voices
 
 def test_a_run_with_a_stage_behind_it_is_not_overwritten(tts_run: Path, voices: VoiceCorpus, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    (run / "stages" / "decoder" / "checkpoints").mkdir(parents=True)
-    (run / "stages" / "decoder" / "checkpoints" / "00000004.ckpt").touch()
+    (run / "stages" / "regression" / "checkpoints").mkdir(parents=True)
+    (run / "stages" / "regression" / "checkpoints" / "00000004.ckpt").touch()
     assert main(arguments(run, voices, *SHORT)) == 2
 
 
@@ -137,7 +142,7 @@ def test_two_devices(tts_run: Path, voices: VoiceCorpus, tmp_path: Path) -> None
     command = [sys.executable, "-m", "sonorant.cli", *arguments(run, voices, *TINY_TTS, "--trainer.devices=2")]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("stage decoder") == done.stdout.count("stage predictors") == 1
+    assert re.findall("^stage (.*)$", done.stdout, re.MULTILINE) == ["regression", "decoder", "predictors"]
     expected, actual = weights(tts_run), weights(run)
     for name, value in expected.items():
         torch.testing.assert_close(actual[name], value, rtol=1e-3, atol=1e-4)

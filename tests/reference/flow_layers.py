@@ -45,9 +45,9 @@ def wavenet_by_utterance(model: WaveNet, x: Tensor, context: Tensor, lengths: Te
 def affine_coupling_by_utterance(
     model: AffineCoupling, x: Tensor, context: Tensor, lengths: Tensor
 ) -> tuple[Tensor, Tensor]:
-    half, outputs, log_scales = x.shape[2] // 2, [], []
+    outputs, log_scales = [], []
     for frames, its_context, length in zip(x, context, lengths.tolist(), strict=True):
-        kept, changed = frames[:length, :half], frames[:length, half:]
+        kept, changed = frames[:length, : model.num_kept], frames[:length, model.num_kept :]
         network = _wavenet(model.wavenet, kept, its_context[:length])
         scale = network[:, : changed.shape[1]].tanh() + 1 + 1e-6
         outputs.append(torch.cat([kept, scale * changed + network[:, changed.shape[1] :]], 1))
@@ -59,7 +59,7 @@ def affine_coupling_by_utterance(
 def _wavenet(model: WaveNet, x: Tensor, context: Tensor) -> Tensor:
     """Of one utterance, ``(time, channels)``."""
     num_frames, hidden_channels = len(x), model.start.out_features
-    hidden, output = model.start(x), model.end.bias.expand(num_frames, -1)
+    hidden, output = model.start(x if x.shape[1] else context), model.end.bias.expand(num_frames, -1)
     for layer, (convolution, of_context) in enumerate(zip(model.convolutions, model.contexts, strict=True)):
         num_taps, frames = convolution.weight.shape[1], []
         for frame in range(num_frames):

@@ -33,6 +33,13 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
 
 @pytest.fixture
 def task(logged: dict[str, float]) -> FlowTtsTask:
+    made: FlowTtsTask = make_task(FlowTtsTask, make_model(), loss=LOSS, regression=True)
+    return made
+
+
+@pytest.fixture
+def later(logged: dict[str, float]) -> FlowTtsTask:
+    """The task of the whole flow."""
     made: FlowTtsTask = make_task(FlowTtsTask, make_model(), loss=LOSS)
     return made
 
@@ -42,18 +49,20 @@ def batch() -> TtsBatch:
     return make_batch()
 
 
-def expected_total(task: FlowTtsTask, batch: TtsBatch, step: int) -> torch.Tensor:
+def expected_total(
+    task: FlowTtsTask, batch: TtsBatch, *, hard: bool, binarized: bool, num_flows: int | None = None
+) -> torch.Tensor:
     model, lengths = task.model, (batch.mel_lengths, batch.token_lengths)
     aligned = task.align(batch)
-    hard = monotonic_alignment_search(aligned.log_attention, *lengths)
+    path = monotonic_alignment_search(aligned.log_attention, *lengths)
     text = model.encode(batch.tokens, batch.token_lengths, batch.accents, batch.seeds)
-    frames = (hard if step >= 2 else aligned.attention) @ text
+    frames = (path if hard else aligned.attention) @ text
     attributes = Attributes(batch.f0, batch.energy, batch.voiced)
-    flow = model.flow(batch.log_mel, batch.mel_lengths, frames, attributes, batch.speakers, batch.accents)
+    flow = model.flow(batch.log_mel, batch.mel_lengths, frames, attributes, batch.speakers, batch.accents, num_flows)
     total = flow_nll(*flow, batch.mel_lengths // 2).nll
     total = total + 0.3 * forward_sum_loss(aligned.log_attention, *lengths, blank_logprob=-0.5)
-    if step >= 6:
-        total = total + 3 * attention_binarization_loss(hard, aligned.attention)
+    if binarized:
+        total = total + 3 * attention_binarization_loss(path, aligned.attention)
     speakers, accents = model.speakers.weight, model.accents.weight
     pairs = speakers[batch.speakers], accents[batch.accents]
     total = total + cross_covariance_loss(*pairs, mean_a=speakers.mean(0), mean_b=accents.mean(0))
@@ -67,10 +76,26 @@ def test_the_loss_and_when_its_terms_begin(
 ) -> None:
     task.trainer.global_step = step
     loss = task.training_step(batch, 0)
-    torch.testing.assert_close(loss, expected_total(task, batch, step))
+    torch.testing.assert_close(loss, expected_total(task, batch, hard=step >= 2, binarized=step >= 6, num_flows=1))
     terms = {"flow_nll", "prior_nll", "forward_sum", "binarization", "cross_covariance", "variance", "covariance"}
     assert logged.keys() == {"loss", *(f"train/{name}" for name in terms)}
     assert logged["loss"] == pytest.approx(logged["train/flow_nll"])
+
+
+def test_the_whole_flow_trusts_the_aligner_from_the_start(later: FlowTtsTask, batch: TtsBatch) -> None:
+    for step in (0, 1):
+        later.trainer.global_step = step
+        loss = later.training_step(batch, 0)
+        torch.testing.assert_close(loss, expected_total(later, batch, hard=True, binarized=step > 0))
+
+
+def test_the_regression_trains_the_first_flow(task: FlowTtsTask, batch: TtsBatch) -> None:
+    decoder = task.model.decoder
+    task.training_step(batch, 0).backward()
+    later = {id(parameter) for part in (decoder.linears, decoder.couplings[1:]) for parameter in part.parameters()}
+    assert later
+    for parameter in decoder.parameters():
+        assert (parameter.grad is None) == (id(parameter) in later)
 
 
 def test_predictors_can_be_trained_along(logged: dict[str, float], batch: TtsBatch) -> None:
@@ -78,27 +103,32 @@ def test_predictors_can_be_trained_along(logged: dict[str, float], batch: TtsBat
     text = task.model.encode(batch.tokens, batch.token_lengths, batch.accents, batch.seeds)
     predicted = predictor_losses(task.model, text, task.align_hard(batch), batch)
     loss = task.training_step(batch, 0)
-    torch.testing.assert_close(loss, expected_total(task, batch, 0) + torch.stack(list(predicted.values())).sum())
+    expected = expected_total(task, batch, hard=True, binarized=False) + torch.stack(list(predicted.values())).sum()
+    torch.testing.assert_close(loss, expected)
     loss.backward()
     assert all(parameter.grad is not None for parameter in task.model.parameters())
     assert {f"train/{name}" for name in PREDICTED} < logged.keys()
     assert task.eval().dev_losses(batch).losses.keys() == {"flow_nll", *PREDICTED}
 
 
-def test_predictors_stay_as_they_are_otherwise(task: FlowTtsTask, batch: TtsBatch) -> None:
-    task.training_step(batch, 0).backward()
-    untrained = {id(parameter) for each in task.model.predictors for parameter in each.parameters()}
-    for parameter in task.model.parameters():
+def test_predictors_stay_as_they_are_otherwise(later: FlowTtsTask, batch: TtsBatch) -> None:
+    later.training_step(batch, 0).backward()
+    untrained = {id(parameter) for each in later.model.predictors for parameter in each.parameters()}
+    for parameter in later.model.parameters():
         assert (parameter.grad is None) == (id(parameter) in untrained)
 
 
 @pytest.mark.parametrize("step", [0, 9])
-@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize("options", [{"regression": True}, {}, {"joint": True}], ids=["regression", "flow", "joint"])
 @pytest.mark.parametrize("split", [((0, 1), (2,)), ((0, 1, 2), ())])
 def test_ranks_have_the_loss_of_the_whole_batch_in_the_mean(
-    logged: dict[str, float], batch: TtsBatch, step: int, joint: bool, split: tuple[tuple[int, ...], ...]
+    logged: dict[str, float],
+    batch: TtsBatch,
+    step: int,
+    options: dict[str, bool],
+    split: tuple[tuple[int, ...], ...],
 ) -> None:
-    task: FlowTtsTask = make_task(FlowTtsTask, make_model(), loss=LOSS, joint=joint)
+    task: FlowTtsTask = make_task(FlowTtsTask, make_model(), loss=LOSS, **options)
     task.trainer.global_step = step
     whole = task.training_step(batch, 0)
     whole.backward()
@@ -120,9 +150,9 @@ def test_a_rank_without_utterances_takes_part(task: FlowTtsTask, batch: TtsBatch
 
 
 def test_the_dev_loss_is_the_likelihood_along_the_path(
-    task: FlowTtsTask, batch: TtsBatch, logged: dict[str, float]
+    later: FlowTtsTask, batch: TtsBatch, logged: dict[str, float]
 ) -> None:
-    task.eval()
+    task = later.eval()
     parts = [part(batch, 0, 1), part(batch, 2)]
     for each in parts:
         task.validation_step(each, 0)

@@ -95,6 +95,12 @@ class FlowDecoder(nn.Module):
     whitens the data (:meth:`fit_whitening`), the others are learned (:class:`~sonorant.nn.InvertibleLinear`). Some
     channels leave after every few flows. A bidirectional LSTM reads the grouped context, for all couplings.
 
+    It departs from RAD-TTS in that the first coupling keeps no channel: the context alone says how a frame is scaled
+    and shifted. The first flow is thus a regression, of a normal distribution on the context, and the others model what
+    it leaves. They begin as rotations, which change no likelihood, so that it can be trained first and by itself
+    (``num_flows=1``). In a likelihood of all frames what is said counts little beside how loud it is said: flows that are
+    trained from the start on a small corpus know it by heart before they have learned to read.
+
     Args:
         config: see :class:`FlowDecoderConfig`.
         n_mels: features of a frame.
@@ -131,12 +137,13 @@ class FlowDecoder(nn.Module):
         self.couplings = nn.ModuleList(
             AffineCoupling(
                 width,
+                num_kept=None if index else 0,
                 context_dim=self.encoder.output_dim,
                 hidden_channels=config.hidden_channels,
                 num_layers=config.num_layers,
                 kernel_size=config.kernel_size,
             )
-            for width in widths
+            for index, width in enumerate(widths)
         )
         # how many channels leave before each flow
         self._leaving = [before - after for before, after in zip([widths[0], *widths], widths, strict=False)]
@@ -185,6 +192,7 @@ class FlowDecoder(nn.Module):
         mel: Float[Tensor, "batch time mels"],
         lengths: Int[Tensor, " batch"],
         context: Float[Tensor, "batch time context"],
+        num_flows: int | None = None,
     ) -> FlowOutput:
         """From frames to latent variables.
 
@@ -193,6 +201,7 @@ class FlowDecoder(nn.Module):
             lengths: ``(batch,)``, frames, at least ``group_size``; those beyond ``group_size * (length //
                 group_size)`` are left out.
             context: ``(batch, time, context_dim)``.
+            num_flows: that are gone through, from the first on; by default all.
 
         Returns:
             ``FlowOutput``, in float32 for half precision.
@@ -209,7 +218,7 @@ class FlowDecoder(nn.Module):
         encoded = self._encode(context, lengths)
         mask = sequence_mask(lengths, x.shape[1]).unsqueeze(2)
         done, log_scales, log_dets = [], [], []
-        for leaving, linear, coupling in self._flows():
+        for leaving, linear, coupling in self._flows()[:num_flows]:
             if leaving:
                 early, x = torch.split(x, [leaving, x.shape[2] - leaving], 2)
                 done.append(early)

@@ -190,6 +190,7 @@ class FlowTts(nn.Module):
         attributes: Attributes,
         speakers: Int[Tensor, " batch"],
         accents: Int[Tensor, " batch"],
+        num_flows: int | None = None,
     ) -> FlowOutput:
         """From spectra to noise, with what their likelihood is made of.
 
@@ -200,9 +201,10 @@ class FlowTts(nn.Module):
             attributes: see :class:`Attributes`.
             speakers: ``(batch,)``, numbers.
             accents: ``(batch,)``, numbers.
+            num_flows: that are gone through; by default all.
         """
         context = self._context(text_frames, attributes, speakers, accents)
-        output: FlowOutput = self.decoder(mel, mel_lengths, context)
+        output: FlowOutput = self.decoder(mel, mel_lengths, context, num_flows)
         return output
 
     def predict_durations(

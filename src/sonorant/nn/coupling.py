@@ -14,22 +14,24 @@ _SMALLEST_SCALE = 1e-6  # tanh is -1 in float32 from -9 on: a scale of 0 could n
 
 
 class AffineCoupling(nn.Module):
-    r"""Half of the channels, and a context, say how the other half is scaled and shifted.
+    r"""Some of the channels, and a context, say how the others are scaled and shifted.
 
     .. math:: (u, b) = \mathrm{WaveNet}(x_a, c), \quad s = \tanh(u) + 1 + 10^{-6}, \quad y = (x_a, s \odot x_b + b)
 
-    with :math:`x_a` the first ``channels // 2``. It begins as the identity. Scale, shift and their inverse are
+    with :math:`x_a` the first ``num_kept`` channels. It begins as the identity. Scale, shift and their inverse are
     computed in float32 for half precision, the network as autocast has it.
 
     Args:
         channels: features of a frame, at least 1.
+        num_kept: channels that stay as they are; by default half of them, rounded down. With 0 the context alone says
+            how a frame is scaled and shifted.
         context_dim: features of a frame of the context.
         hidden_channels: of the :class:`WaveNet`.
         num_layers: of the :class:`WaveNet`.
         kernel_size: of the :class:`WaveNet`.
 
     Raises:
-        ValueError: sizes that the :class:`WaveNet` refuses.
+        ValueError: nothing to change, sizes that the :class:`WaveNet` refuses.
 
     References:
         Dinh, Sohl-Dickstein and Bengio 2016, arXiv 1605.08803; Shih et al. 2021, "RAD-TTS".
@@ -44,13 +46,22 @@ class AffineCoupling(nn.Module):
     """
 
     def __init__(
-        self, channels: int, *, context_dim: int, hidden_channels: int, num_layers: int, kernel_size: int = 3
+        self,
+        channels: int,
+        *,
+        num_kept: int | None = None,
+        context_dim: int,
+        hidden_channels: int,
+        num_layers: int,
+        kernel_size: int = 3,
     ) -> None:
         super().__init__()
         if channels < 1:
             raise ValueError(f"channels must be at least 1; got {channels}")
         self.channels = channels
-        self.num_kept = channels // 2
+        self.num_kept = channels // 2 if num_kept is None else num_kept
+        if not 0 <= self.num_kept < channels:
+            raise ValueError(f"num_kept must lie in [0, {channels}); got {num_kept}")
         self.wavenet = WaveNet(
             self.num_kept,
             2 * (channels - self.num_kept),
@@ -75,7 +86,7 @@ class AffineCoupling(nn.Module):
 
         Returns:
             ``(y, log_scale)``: ``(batch, time, channels)``, 0 beyond the lengths, and ``(batch, time, channels -
-            channels // 2)``, the logarithms of the scales, of no use there.
+            num_kept)``, the logarithms of the scales, of no use there.
 
         Raises:
             ValueError: another number of channels, lengths that do not fit.

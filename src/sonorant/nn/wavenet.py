@@ -22,10 +22,10 @@ class WaveNet(nn.Module):
               g_l = \tanh(V_l * h_l + C_l c) \odot \sigma(V'_l * h_l + C'_l c), \quad
               h_{l+1} = h_l + R_l g_l, \quad y = \sum_l S_l g_l
 
-    The convolutions have dilations 1, 2, 4, ... They see zeros beyond the ends of an utterance, before every layer:
-    padding changes nothing. It departs from WaveGlow's form in that skip connections lead straight to the output
-    (there, into as many hidden channels and through one more linear map, without anything in between), and that
-    weights are not normalised. The output begins as zero.
+    Without an input :math:`h_0` is made of the context. The convolutions have dilations 1, 2, 4, ... They see zeros
+    beyond the ends of an utterance, before every layer: padding changes nothing. It departs from WaveGlow's form in
+    that skip connections lead straight to the output (there, into as many hidden channels and through one more linear
+    map, without anything in between), and that weights are not normalised. The output begins as zero.
 
     Args:
         in_channels: features of a frame; 0 listens to the context alone.
@@ -72,7 +72,8 @@ class WaveNet(nn.Module):
         if kernel_size < 1 or kernel_size % 2 == 0:
             raise ValueError(f"kernel_size must be an odd number; got {kernel_size}")
         layers = range(num_layers)
-        self.start = nn.Linear(in_channels, hidden_channels)
+        self.in_channels = in_channels
+        self.start = nn.Linear(in_channels or context_dim, hidden_channels)
         # one for each layer: on CPUs faster than one for all, whose output and gradient are cut up and put together
         self.contexts = nn.ModuleList(nn.Linear(context_dim, 2 * hidden_channels) for _ in layers)
         self.convolutions = nn.ModuleList(
@@ -122,7 +123,7 @@ class WaveNet(nn.Module):
         Returns:
             ``(batch, time, out_channels)``, 0 beyond the lengths.
         """
-        hidden = self.start(x)
+        hidden = self.start(x if self.in_channels else context)
         ones = mask.to(hidden.dtype)  # to multiply takes a tenth of the time of `where`
         gates: list[Tensor] = []
         for layer, (convolution, condition) in enumerate(zip(self.convolutions, self.contexts, strict=True)):

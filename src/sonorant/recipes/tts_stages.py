@@ -1,4 +1,4 @@
-"""The stages in which a model learns to speak: a flow and its aligner first, and then the predictors."""
+"""The stages in which a model learns to speak: text and times first, then the flow, then the predictors."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -30,13 +30,30 @@ from sonorant.tasks.tts_predictors import PredictorsTask
 from sonorant.tasks.tts_samples import CopySamples, Watched
 from sonorant.tasks.tts_task import TtsTask, mean_terms
 
-__all__ = ["PredictorsConfig", "TtsStages", "TtsTrainingConfig"]
+__all__ = ["PredictorsConfig", "RegressionConfig", "TtsStages", "TtsTrainingConfig"]
 
 MOST_WATCHED = 4  # sentences
 TIMES_WATCHED = 6  # in a stage
 _FINISHED = "finished.safetensors"
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegressionConfig:
+    """How the times of the tokens, and the mean spectra that belong to them, are learned.
+
+    Args:
+        max_epochs: of the stage.
+        optimizer: of the stage.
+    """
+
+    max_epochs: int = 20
+    optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=2e-3))
+
+    def __post_init__(self) -> None:
+        if self.max_epochs < 1:
+            raise ValueError(f"max_epochs must be at least 1; got {self.max_epochs}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,9 +90,10 @@ class TtsTrainingConfig:
         model: the network.
         prior: where tokens can be, before anything is learned.
         loss: what is minimised beside the flow's likelihood.
-        optimizer: optimizer, schedule and weight averaging of the flow and the aligner.
+        regression: the first stage.
+        optimizer: optimizer, schedule and weight averaging of the whole flow.
         predictors: how they are trained.
-        trainer: where and how long; the number of epochs is that of the flow and the aligner.
+        trainer: where and how long; the number of epochs is that of the whole flow.
     """
 
     seed: int = 0
@@ -88,6 +106,7 @@ class TtsTrainingConfig:
     model: FlowTtsConfig = field(default_factory=FlowTtsConfig)
     prior: AlignmentPrior = field(default_factory=AlignmentPrior)
     loss: FlowTtsLossConfig = field(default_factory=FlowTtsLossConfig)
+    regression: RegressionConfig = field(default_factory=RegressionConfig)
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=1e-3))
     predictors: PredictorsConfig = field(default_factory=PredictorsConfig)
     trainer: TrainerConfig = field(default_factory=lambda: TrainerConfig(max_epochs=200, checkpoint_every=500))
@@ -123,7 +142,7 @@ class TtsStages:
     @property
     def names(self) -> tuple[str, ...]:
         """Of the stages, in their order."""
-        return ("decoder",) if self.config.predictors.joint else ("decoder", "predictors")
+        return ("regression", "decoder") if self.config.predictors.joint else ("regression", "decoder", "predictors")
 
     @property
     def watched(self) -> list[Utterance]:
@@ -154,7 +173,7 @@ class TtsStages:
             seed=config.seed,
             averaged_from=optimizer.first_averaged_step(task.total_steps),
             select_by=None if self.dev_set is None else "dev_loss",
-            callbacks=[stopwatch, *([self._copies(epochs)] if name == "decoder" and self.dev_set is not None else [])],
+            callbacks=[stopwatch, *([] if name == "predictors" or self.dev_set is None else [self._copies(epochs)])],
         )
         self.model.cpu().eval()
         if trainer.is_global_zero:
@@ -167,7 +186,7 @@ class TtsStages:
         terms: dict[str, float] = {}
         if self.dev_set is not None:
             loader = self._loader(self.dev_set)(0, 1)
-            for name in self.names:
+            for name in self.names[1:]:  # the whole flow has the first stage's term
                 terms |= mean_terms(self._task(name), loader)
         return terms
 
@@ -195,15 +214,20 @@ class TtsStages:
             boundary=boundary,
             prior=config.prior,
             loss=config.loss,
-            joint=config.predictors.joint,
+            regression=name == "regression",
+            joint=config.predictors.joint and name == "decoder",
             make_dev_loader=make_dev_loader,
         )
 
     def _epochs(self, name: str) -> int:
-        return self.config.trainer.max_epochs if name == "decoder" else self.config.predictors.max_epochs
+        config = self.config
+        stages = {"regression": config.regression, "decoder": config.trainer, "predictors": config.predictors}
+        return stages[name].max_epochs
 
     def _optimizer(self, name: str) -> OptimizerConfig:
-        return self.config.optimizer if name == "decoder" else self.config.predictors.optimizer
+        config = self.config
+        stages = {"regression": config.regression, "decoder": config, "predictors": config.predictors}
+        return stages[name].optimizer
 
     def _loader(self, dataset: TtsDataset) -> MakeLoader:
         return loader_maker(dataset, collate_tts, self.config, self.config.seed)

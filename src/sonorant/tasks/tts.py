@@ -39,9 +39,9 @@ class FlowTtsLossConfig:
         blank_logprob: the aligner's score, in each frame, of belonging to no token.
         forward_sum: the weight of the aligner's forward-sum loss.
         binarization: the weight of the pull of its attention towards the path through it.
-        hard_from: the share of the steps after which the flow hears the text along that path, as it does in synthesis,
-            and no longer the attention, from which the aligner learns too.
-        binarization_from: the share of the steps after which that pull begins.
+        hard_from: the share of the regression's steps after which the flow hears the text along that path, as it does
+            in synthesis, and no longer the attention, from which the aligner learns too.
+        binarization_from: the share of these steps after which that pull begins.
         cross_covariance: the weight of what speakers' and accents' vectors tell about each other.
         variance: the weight of the hinge that keeps the vectors of speakers, and those of accents, apart.
         covariance: the weight of the correlations between the dimensions of these vectors.
@@ -64,12 +64,10 @@ class FlowTtsLossConfig:
             given = f"{self.hard_from} and {self.binarization_from}"
             raise ValueError(f"0 <= hard_from <= binarization_from <= 1 is needed; got {given}")
 
-    def weights(self, total_steps: int) -> FlowTtsLossWeights:
-        """The weights of the flow's and the aligner's terms in a run of so many steps."""
+    def weights(self, binarization_start: int) -> FlowTtsLossWeights:
+        """The weights of the flow's and the aligner's terms, with binarization from some step on."""
         return FlowTtsLossWeights(
-            forward_sum=self.forward_sum,
-            binarization=self.binarization,
-            binarization_start=round(self.binarization_from * total_steps),
+            forward_sum=self.forward_sum, binarization=self.binarization, binarization_start=binarization_start
         )
 
 
@@ -80,6 +78,8 @@ class FlowTtsTask(TtsTask):
         model: all of it.
         optimizer: as in :class:`~sonorant.tasks.tts_task.TtsTask`, like the others.
         loss: see :class:`FlowTtsLossConfig`.
+        regression: train the first flow only, see :class:`~sonorant.models.FlowDecoder`, and the aligner from nothing.
+            Without, the aligner is trusted from the start.
         joint: train the predictors too.
     """
 
@@ -93,6 +93,7 @@ class FlowTtsTask(TtsTask):
         boundary: int,
         prior: AlignmentPrior,
         loss: FlowTtsLossConfig,
+        regression: bool = False,
         joint: bool = False,
         make_dev_loader: MakeLoader | None = None,
     ) -> None:
@@ -109,9 +110,13 @@ class FlowTtsTask(TtsTask):
         )
         self.joint = joint
         self.loss = FlowTtsLoss(group_size=model.config.decoder.group_size, blank_logprob=loss.blank_logprob)
+        self._num_flows = 1 if regression else None
         self._config = loss
-        self._weights = loss.weights(total_steps)
-        self._hard_from = round(loss.hard_from * total_steps)
+        soft_steps = total_steps if regression else 0
+        self._weights = loss.weights(round(loss.binarization_from * soft_steps))
+        self._hard_from = round(loss.hard_from * soft_steps)
+        for later in (*model.decoder.linears, *model.decoder.couplings[1:]):
+            later.requires_grad_(not regression)
         for predictor in model.predictors:
             predictor.requires_grad_(joint)
 
@@ -180,7 +185,7 @@ class FlowTtsTask(TtsTask):
     def _flow(self, batch: TtsBatch, text: Tensor, alignment: Tensor) -> FlowOutput:
         attributes = Attributes(batch.f0, batch.energy, batch.voiced)
         voice = batch.speakers, batch.accents
-        return self.model.flow(batch.log_mel, batch.mel_lengths, alignment @ text, attributes, *voice)
+        return self.model.flow(batch.log_mel, batch.mel_lengths, alignment @ text, attributes, *voice, self._num_flows)
 
     def _terms(
         self, batch: TtsBatch, flow: FlowOutput, alignment: Tensor, aligned: AlignmentOutput
