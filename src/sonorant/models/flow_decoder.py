@@ -98,8 +98,8 @@ class FlowDecoder(nn.Module):
     It departs from RAD-TTS in that the first coupling keeps no channel: the context alone says how a frame is scaled
     and shifted. The first flow is thus a regression, of a normal distribution on the context, and the others model what
     it leaves. They begin as rotations, which change no likelihood, so that it can be trained first and by itself
-    (``num_flows=1``). In a likelihood of all frames what is said counts little beside how loud it is said: flows that are
-    trained from the start on a small corpus know it by heart before they have learned to read.
+    (``num_flows=1``). In the likelihood of a frame what is said counts little beside how loud it is said: flows that
+    are trained from the start on a small corpus know it by heart before they have learned to read.
 
     Args:
         config: see :class:`FlowDecoderConfig`.

@@ -221,13 +221,19 @@ class TtsStages:
 
     def _epochs(self, name: str) -> int:
         config = self.config
-        stages = {"regression": config.regression, "decoder": config.trainer, "predictors": config.predictors}
-        return stages[name].max_epochs
+        return {
+            "regression": config.regression.max_epochs,
+            "decoder": config.trainer.max_epochs,
+            "predictors": config.predictors.max_epochs,
+        }[name]
 
     def _optimizer(self, name: str) -> OptimizerConfig:
         config = self.config
-        stages = {"regression": config.regression, "decoder": config, "predictors": config.predictors}
-        return stages[name].optimizer
+        return {
+            "regression": config.regression.optimizer,
+            "decoder": config.optimizer,
+            "predictors": config.predictors.optimizer,
+        }[name]
 
     def _loader(self, dataset: TtsDataset) -> MakeLoader:
         return loader_maker(dataset, collate_tts, self.config, self.config.seed)
