@@ -1,11 +1,13 @@
 """The g2p recipe on a made-up language: what a run leaves, presets, ensembles, interruptions, bad dictionaries."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -16,6 +18,7 @@ from sonorant.cli import main
 from sonorant.data.cmudict import DICTIONARY, NEW_WORDS
 from sonorant.data.pronunciations import read_pronunciations
 from sonorant.inference import Pronouncer
+from sonorant.recipes.g2p import _fit_together
 from tests.conftest import TINY_G2P
 
 SHORT = [*TINY_G2P, "--trainer.max_epochs=2", "--trainer.checkpoint_every=4", "--batch_size=64", "--model.dropout=0.2"]
@@ -36,7 +39,7 @@ def short_run(dictionaries: list[str], tmp_path_factory: pytest.TempPathFactory)
 @pytest.fixture(scope="module")
 def ensemble_run(dictionaries: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("runs") / "ensemble"
-    assert train(run, *dictionaries, *SHORT, "--ensemble=2") == 0
+    assert train(run, *dictionaries, *SHORT, "--ensemble=2", "--trainer.num_threads=1") == 0
     return run
 
 
@@ -123,7 +126,7 @@ def test_an_ensemble_resumes_with_the_models_that_are_finished(
     ensemble_run: Path, dictionaries: list[str], tmp_path: Path
 ) -> None:
     run = tmp_path / "killed"
-    kill(run, [*dictionaries, *SHORT, "--ensemble=2"], 14 + 6)
+    kill(run, [*dictionaries, *SHORT, "--ensemble=2", "--trainer.num_threads=1"], 14 + 6)
     finished = run / "members" / "1" / "finished.safetensors"
     written = finished.stat().st_mtime_ns
     assert train(run, "--resume") == 0
@@ -139,6 +142,54 @@ def test_the_models_of_an_ensemble_are_different(ensemble_run: Path) -> None:
     first, second = pronouncer.model.members
     assert not torch.equal(first.output.weight, second.output.weight)
     assert [path.name for path in sorted((ensemble_run / "members").iterdir())] == ["1", "2"]
+
+
+def test_models_that_are_trained_at_the_same_time_are_those_trained_in_turn(
+    ensemble_run: Path, dictionaries: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    assert train(run, *dictionaries, *SHORT, "--ensemble=2", "--jobs=2", "--trainer.num_threads=1") == 0
+    lines = capfd.readouterr().out.splitlines()
+    for number in (1, 2):
+        assert sum(line.startswith(f"model {number}: epoch ") for line in lines) == 2
+    expected = weights(ensemble_run)
+    for name, weight in weights(run).items():
+        assert torch.equal(weight, expected[name]), name
+
+
+class FailingMember(NamedTuple):
+    """A model whose training fails, or, if there is a file to write, does not."""
+
+    path: Path | None
+
+    def fit(self) -> bool:
+        if self.path is None:
+            raise FloatingPointError("step 3: the loss is not finite")
+        self.path.touch()
+        return True
+
+
+def test_when_a_model_fails_the_others_are_not_begun(tmp_path: Path) -> None:
+    members = [FailingMember(None), *(FailingMember(tmp_path / str(number)) for number in range(9))]
+    with pytest.raises(FloatingPointError, match="step 3"):
+        _fit_together(members, jobs=1)  # type: ignore[arg-type]
+    assert not (tmp_path / "8").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--ensemble=0"], "ensemble must be at least 1; got 0"),
+        (["--jobs=0"], "jobs must be at least 1; got 0"),
+        (["--jobs=2", "--trainer.devices=2"], "jobs is 2: models that are trained on several devices"),
+    ],
+)
+def test_ensembles_that_cannot_be(
+    options: list[str], message: str, dictionaries: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    with contextlib.suppress(SystemExit):
+        assert train(tmp_path / "run", *dictionaries, *options) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_a_second_run_in_the_folder_of_an_ensemble_is_refused(ensemble_run: Path, capsys: Capture) -> None:

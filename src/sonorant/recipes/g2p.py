@@ -5,8 +5,10 @@ dictionary of yours it learns English from CMUdict.
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -49,14 +51,17 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         },
         "full": {},
         "small": {
-            "ensemble": 5,
+            "ensemble": 6,
+            "jobs": 2,
             "batch_size": 64,
             "min_examples": 80_000,
             "optimizer.learning_rate": 4e-3,
             "model.encoder_dim": 128,
             "model.decoder_dim": 128,
             "model.dropout": 0.25,
+            "model.ctc_frames": 2,
             "trainer.max_epochs": 20,
+            "trainer.num_threads": 1,
         },
     }
 )
@@ -92,7 +97,8 @@ class Config:
     Args:
         seed: of the weights and of the order of the batches.
         data: the dictionaries.
-        ensemble: models that are trained one after the other, and answer together.
+        ensemble: models that are trained by themselves, and answer together.
+        jobs: how many of them are trained at the same time, each in a process of its own on a device of its own.
         batch_size: words of a batch, over all devices.
         min_examples: pronunciations that each model sees, counting every time: a small dictionary is gone through more
             often than ``trainer.max_epochs`` for it.
@@ -108,6 +114,7 @@ class Config:
     seed: int = 0
     data: DataConfig = field(default_factory=DataConfig)
     ensemble: int = 1
+    jobs: int = 1
     batch_size: int = 256
     min_examples: int = 0
     pool_batches: int = 40
@@ -121,8 +128,13 @@ class Config:
     )
 
     def __post_init__(self) -> None:
-        if self.ensemble < 1:
-            raise ValueError(f"ensemble must be at least 1; got {self.ensemble}")
+        for name in ("ensemble", "jobs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1; got {getattr(self, name)}")
+        if self.jobs > 1 and self.trainer.devices * self.trainer.num_nodes != 1:
+            raise ValueError(
+                f"jobs is {self.jobs}: models that are trained on several devices come one after the other"
+            )
 
 
 class Dictionaries(NamedTuple):
@@ -194,13 +206,14 @@ def fit_pronouncer(config: Config, dictionaries: Dictionaries, run: Path) -> Pro
     dev = _usable(dictionaries.dev, graphemes, phones, config.data.most_dev_words)
     examples = G2pDataset(train, graphemes, phones, split_pronunciations=True)
     dev_examples = G2pDataset(dev, graphemes, phones, split_pronunciations=False)
-    models, is_writer = [], True
+    several, models, members = config.ensemble > 1, [], []
     for number in range(config.ensemble):
-        folder = run if config.ensemble == 1 else run / "members" / str(number + 1)
+        folder = run / "members" / str(number + 1) if several else run
         torch.manual_seed(config.seed + number)
-        model = G2p(config.model, len(graphemes), len(phones))
-        is_writer = _fit_member(config, model, examples, dev_examples, folder, config.seed + number)
-        models.append(model)
+        models.append(G2p(config.model, len(graphemes), len(phones)))
+        label = f"model {number + 1}: " if several and config.jobs > 1 else None
+        members.append(_Member(config, models[-1], examples, dev_examples, folder, config.seed + number, label))
+    is_writer = _fit_together(members, config.jobs) if several and config.jobs > 1 else _fit_in_turn(members)
     if not is_writer:
         return None
     return Pronouncer(
@@ -214,34 +227,77 @@ def fit_pronouncer(config: Config, dictionaries: Dictionaries, run: Path) -> Pro
     )
 
 
-def _fit_member(
-    config: Config, model: G2p, examples: G2pDataset, dev_examples: G2pDataset, folder: Path, seed: int
-) -> bool:
-    """Train a model, unless an interrupted run has finished it; whether this process is the one that writes."""
-    finished = folder / "finished.safetensors"
-    if finished.is_file():
-        model.load_state_dict(load_file(finished))
-        return True
-    trainer_config = replace(
-        config.trainer, max_epochs=max(config.trainer.max_epochs, math.ceil(config.min_examples / len(examples)))
-    )
-    make_loader = loader_maker(examples, collate_g2p, config, seed)
-    total_steps = len(make_loader(0, 1)) * trainer_config.max_epochs
-    task = G2pTask(
-        model,
-        config.optimizer,
-        make_loader,
-        total_steps=total_steps,
-        loss=config.loss,
-        make_dev_loader=loader_maker(dev_examples, collate_g2p, config, seed),
-    )
-    averaged_from = config.optimizer.first_averaged_step(total_steps)
-    trainer = fit(task, trainer_config, folder, seed=seed, averaged_from=averaged_from, select_by="dev_per")
-    model.cpu().eval()
-    if trainer.is_global_zero and config.ensemble > 1:
-        with written_durably(finished) as file:
-            file.write(save(model.state_dict()))
-    return trainer.is_global_zero
+class _Member(NamedTuple):
+    """A model of an ensemble, and what it needs to be trained."""
+
+    config: Config
+    model: G2p
+    examples: G2pDataset
+    dev_examples: G2pDataset
+    folder: Path
+    seed: int
+    label: str | None
+
+    @property
+    def finished(self) -> Path:
+        """Its weights, once it is trained."""
+        return self.folder / "finished.safetensors"
+
+    def fit(self) -> bool:
+        """Train, unless an interrupted run has finished it; whether this process is the one that writes."""
+        if self.finished.is_file():
+            self.load()
+            return True
+        config, examples = self.config, self.examples
+        epochs = max(config.trainer.max_epochs, math.ceil(config.min_examples / len(examples)))
+        make_loader = loader_maker(examples, collate_g2p, config, self.seed)
+        total_steps = len(make_loader(0, 1)) * epochs
+        task = G2pTask(
+            self.model,
+            config.optimizer,
+            make_loader,
+            total_steps=total_steps,
+            loss=config.loss,
+            make_dev_loader=loader_maker(self.dev_examples, collate_g2p, config, self.seed),
+        )
+        trainer = fit(
+            task,
+            replace(config.trainer, max_epochs=epochs),
+            self.folder,
+            seed=self.seed,
+            averaged_from=config.optimizer.first_averaged_step(total_steps),
+            select_by="dev_per",
+            label=self.label,
+        )
+        self.model.cpu().eval()
+        if trainer.is_global_zero and config.ensemble > 1:
+            with written_durably(self.finished) as file:
+                file.write(save(self.model.state_dict()))
+        return trainer.is_global_zero
+
+    def load(self) -> None:
+        """Take the weights that another process has trained."""
+        self.model.load_state_dict(load_file(self.finished))
+
+
+def _fit_in_turn(members: Sequence[_Member]) -> bool:
+    is_writer = [member.fit() for member in members]
+    return all(is_writer)
+
+
+def _fit_together(members: Sequence[_Member], jobs: int) -> bool:
+    """Train in processes of their own; when one fails, those that have not begun are left out."""
+    with ProcessPoolExecutor(min(jobs, len(members)), mp_context=get_context("spawn")) as pool:
+        fitted = [pool.submit(member.fit) for member in members]
+        try:
+            for each in as_completed(fitted):
+                each.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    for member in members:
+        member.load()
+    return True
 
 
 def _dictionaries(config: DataConfig) -> Dictionaries:

@@ -58,9 +58,14 @@ class TrainerConfig:
 
 
 class PlainProgress(Callback):
-    """A line an epoch, for logs and pipes."""
+    """A line an epoch, for logs and pipes.
 
-    def __init__(self) -> None:
+    Args:
+        label: what each line begins with.
+    """
+
+    def __init__(self, label: str = "") -> None:
+        self._label = label
         self._started = 0.0
 
     def on_train_start(self, trainer: Trainer, module: LightningModule) -> None:
@@ -74,7 +79,7 @@ class PlainProgress(Callback):
             loss = float(metrics.get("loss", float("nan")))
             dev = "".join(form.format(float(metrics[name])) for name, form in _DEV_METRICS.items() if name in metrics)
             seconds = time.monotonic() - self._started
-            epoch = f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}"
+            epoch = f"{self._label}epoch {trainer.current_epoch + 1}/{trainer.max_epochs}"
             print(f"{epoch}  loss {loss:.3f}{dev}  {seconds:.1f} s", flush=True)
 
 
@@ -105,6 +110,7 @@ def fit(
     averaged_from: int,
     select_by: str | None = None,
     callbacks: Sequence[Callback] = (),
+    label: str | None = None,
 ) -> Trainer:
     """Train a task, going on from the run's newest checkpoint if it has one.
 
@@ -116,13 +122,15 @@ def fit(
         averaged_from: the step from which on the weights are averaged.
         select_by: the metric of the dev set that decides which average is taken; None takes the last one.
         callbacks: further ones. After an epoch they see the average, once there is one.
+        label: what the lines about its progress begin with, if others are trained at the same time; by default there
+            may be a progress bar.
 
     Returns:
         The trainer; ``task`` holds the averaged weights.
     """
     _quiet_lightning()
     seed_everything(seed, workers=True, verbose=False)
-    on_terminal = sys.stdout.isatty()
+    on_terminal = label is None and sys.stdout.isatty()
     checkpoints = run / "checkpoints"
     trainer = Trainer(
         max_epochs=config.max_epochs,
@@ -135,7 +143,7 @@ def fit(
             *callbacks,
             TailAveraging(averaged_from, select_by),
             RandomState(),
-            RichProgressBar() if on_terminal else PlainProgress(),
+            RichProgressBar() if on_terminal else PlainProgress(label or ""),
             periodic_checkpoint(checkpoints, config.checkpoint_every),
         ],
         plugins=[DurableCheckpointIO(), SynchronizedBatchNorm()],
