@@ -37,6 +37,13 @@ def test_the_condition_counts_in_every_step(predictor: AttributePredictor) -> No
     assert (changed[0].abs().sum(1) > 0).all()
 
 
+def test_the_size_of_the_text_does_not_matter(predictor: AttributePredictor) -> None:
+    predictor.eval()
+    values, lengths, condition = inputs()
+    expected = predictor(values, lengths, condition)
+    torch.testing.assert_close(predictor(20 * values + 5, lengths, condition), expected, rtol=1e-3, atol=1e-3)
+
+
 def test_steps_of_the_same_text_differ(predictor: AttributePredictor) -> None:
     predictor.eval()
     values, lengths, condition = inputs()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from sonorant.lengths import check_lengths, sequence_mask
 from sonorant.nn.convolutions import MaskedConvolutions
@@ -40,9 +41,10 @@ class AttributePredictorConfig:
 class AttributePredictor(nn.Module):
     r"""Convolutions and a bidirectional LSTM over a text, and a condition such as who speaks.
 
-    .. math:: y = W \, \mathrm{BiLSTM}(\mathrm{conv}(U [x_t; c]))
+    .. math:: y = W \, \mathrm{BiLSTM}(\mathrm{conv}(U [\mathrm{norm}(x_t); c]))
 
-    The text is that of tokens (durations), or that of frames (f0, energy, voicing), where it is the same for all
+    Each step of the text is normalised by itself: predictors are trained on encodings that they do not change, and whose
+    size they cannot know. The text is that of tokens (durations), or that of frames (f0, energy, voicing), where it is the same for all
     frames of a token: the LSTM tells them how far they are into it.
 
     Args:
@@ -96,7 +98,7 @@ class AttributePredictor(nn.Module):
         """
         check_lengths(lengths, "lengths", batch_size=x.shape[0], max_length=x.shape[1])
         valid = sequence_mask(lengths, x.shape[1]).unsqueeze(2)
-        x = torch.where(valid, x, 0.0)
+        x = F.layer_norm(torch.where(valid, x, 0.0), x.shape[2:])
         x = self.input(torch.cat([x, condition.unsqueeze(1).expand(-1, x.shape[1], -1)], 2))
         masks = None
         if self.training and self.config.dropout > 0:
