@@ -52,7 +52,7 @@ def untrained_synthesizer(
         for predictor in model.predictors:
             predictor.output.bias.zero_()
         model.duration_predictor.output.weight /= 4
-        model.duration_predictor.output.bias += 1.9
+        model.duration_predictor.output.bias += 2.1
     return Synthesizer(
         model,
         FEATURES,

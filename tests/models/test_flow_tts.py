@@ -112,15 +112,15 @@ def test_padding_changes_nothing(model: FlowTts, mel: Tensor, attributes: Attrib
         ACCENTS[1:],
     )
     torch.testing.assert_close(together.z[1:, :3], alone.z)
-    frames = text_frames(model, mel)
+    frames = model.embed(TOKENS, ACCENTS).repeat_interleave(3, 1)
     predicted = model.predict_attributes(frames, LENGTHS, SPEAKERS, ACCENTS)
     single = model.predict_attributes(frames[1:, :7], LENGTHS[1:], SPEAKERS[1:], ACCENTS[1:])
     for both, one in zip(predicted, single, strict=True):
         torch.testing.assert_close(both[1:, :7], one)
         assert not both[1, 7:].any()
-    text = model.encode(TOKENS, TOKEN_LENGTHS, ACCENTS)
-    durations = model.predict_durations(text, TOKEN_LENGTHS, SPEAKERS, ACCENTS)
-    alone_durations = model.predict_durations(text[1:, :3], TOKEN_LENGTHS[1:], SPEAKERS[1:], ACCENTS[1:])
+    embedded = model.embed(TOKENS, ACCENTS)
+    durations = model.predict_durations(embedded, TOKEN_LENGTHS, SPEAKERS, ACCENTS)
+    alone_durations = model.predict_durations(embedded[1:, :3], TOKEN_LENGTHS[1:], SPEAKERS[1:], ACCENTS[1:])
     torch.testing.assert_close(durations[1:, :3], alone_durations)
 
 
@@ -139,11 +139,20 @@ def test_what_is_sampled_has_the_likelihood_of_its_noise(model: FlowTts, mel: Te
     assert not torch.allclose(sampled, other)
 
 
+def test_the_embedded_tokens_are_those_of_an_accent_each_by_itself(model: FlowTts) -> None:
+    embedded = model.embed(TOKENS, ACCENTS)
+    assert embedded.shape == (2, 4, 6)
+    assert not embedded.requires_grad
+    torch.testing.assert_close(model.embed(TOKENS[:, 1:2], ACCENTS), embedded[:, 1:2])
+    expected = model.encoder.tokens.weight[TOKENS[1, 1]] + model.encoder.by_accent.weight @ model.accents.weight[2]
+    torch.testing.assert_close(embedded[1, 1], expected)
+
+
 def test_predictors_teach_nothing_else(model: FlowTts, mel: Tensor) -> None:
     model.train()
-    text = model.encode(TOKENS, TOKEN_LENGTHS, ACCENTS)
-    predicted = model.predict_attributes(text.repeat_interleave(3, 1), LENGTHS, SPEAKERS, ACCENTS)
-    durations = model.predict_durations(text, TOKEN_LENGTHS, SPEAKERS, ACCENTS)
+    embedded = model.embed(TOKENS, ACCENTS)
+    predicted = model.predict_attributes(embedded.repeat_interleave(3, 1), LENGTHS, SPEAKERS, ACCENTS)
+    durations = model.predict_durations(embedded, TOKEN_LENGTHS, SPEAKERS, ACCENTS)
     sum((value.square().sum() for value in predicted), durations.square().sum()).backward()
     taught = {name.partition(".")[0] for name, parameter in model.named_parameters() if parameter.grad is not None}
     assert taught == {f"{name}_predictor" for name in ("duration", "f0", "energy", "voiced")}

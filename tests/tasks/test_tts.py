@@ -100,8 +100,7 @@ def test_the_regression_trains_the_first_flow(task: FlowTtsTask, batch: TtsBatch
 
 def test_predictors_can_be_trained_along(logged: dict[str, float], batch: TtsBatch) -> None:
     task: FlowTtsTask = make_task(FlowTtsTask, make_model(), loss=LOSS, joint=True)
-    text = task.model.encode(batch.tokens, batch.token_lengths, batch.accents, batch.seeds)
-    predicted = predictor_losses(task.model, text, task.align_hard(batch), batch)
+    predicted = predictor_losses(task.model, task.align_hard(batch), batch)
     loss = task.training_step(batch, 0)
     expected = expected_total(task, batch, hard=True, binarized=False) + torch.stack(list(predicted.values())).sum()
     torch.testing.assert_close(loss, expected)

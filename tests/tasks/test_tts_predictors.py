@@ -30,16 +30,16 @@ def test_what_is_predicted(task: PredictorsTask, batch: TtsBatch, logged: dict[s
     task.eval()
     losses, counts = task.dev_losses(batch)
     hard = task.align_hard(batch)
-    text = task.model.encode(batch.tokens, batch.token_lengths, batch.accents)
+    embedded = task.model.embed(batch.tokens, batch.accents)
     sums = dict.fromkeys(PREDICTED, 0.0)
     numbers = dict.fromkeys(PREDICTED, 0)
     for index in range(3):
         n, k = int(batch.mel_lengths[index]), int(batch.token_lengths[index])
         voice = batch.speakers[index : index + 1], batch.accents[index : index + 1]
-        path, own_text = hard[index, :n, :k], text[index : index + 1, :k]
-        durations = task.model.predict_durations(own_text, torch.tensor([k]), *voice)[0]
+        path, own = hard[index, :n, :k], embedded[index : index + 1, :k]
+        durations = task.model.predict_durations(own, torch.tensor([k]), *voice)[0]
         f0, energy, voiced = (
-            value[0] for value in task.model.predict_attributes(path.unsqueeze(0) @ own_text, torch.tensor([n]), *voice)
+            value[0] for value in task.model.predict_attributes(path.unsqueeze(0) @ own, torch.tensor([n]), *voice)
         )
         is_voiced = batch.voiced[index, :n] > 0
         sums["duration"] += float((durations - (path.sum(0) + 1).log()).square().sum())

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sonorant.data.acoustic import LOG_FLOOR, AcousticConfig, AcousticFeatures
 from sonorant.data.speaker_statistics import SpeakerStatistics
-from sonorant.lengths import pad_sequences
+from sonorant.lengths import Padded, pad_sequences
 from sonorant.models.flow_tts import Attributes, FlowTts
 
 __all__ = ["Part", "RenderedPart", "SpeechRenderer", "round_durations"]
@@ -70,15 +70,14 @@ class SpeechRenderer:
             torch.tensor([getattr(part, name) for part in parts])
             for name in ("speaker", "accent", "duration_speaker", "f0_speaker", "energy_speaker", "seed")
         )
-        text = self.model.encode(tokens, token_lengths, accents)
-        logs = self.model.predict_durations(text, token_lengths, rhythms, accents)
+        text, embedded = self.model.encode(tokens, token_lengths, accents), self.model.embed(tokens, accents)
+        logs = self.model.predict_durations(embedded, token_lengths, rhythms, accents)
         durations = [self._durations(row[: len(part.tokens)], part) for row, part in zip(logs, parts, strict=True)]
-        frames, lengths = pad_sequences(
-            [row[: len(counts)].repeat_interleave(counts, 0) for row, counts in zip(text, durations, strict=True)]
-        )
-        melody = self.model.predict_attributes(frames, lengths, melodies, accents)
+        frames, lengths = _laid_out(text, durations)
+        embedded_frames, _ = _laid_out(embedded, durations)
+        melody = self.model.predict_attributes(embedded_frames, lengths, melodies, accents)
         same = torch.equal(melodies, stresses)
-        stress = melody if same else self.model.predict_attributes(frames, lengths, stresses, accents)
+        stress = melody if same else self.model.predict_attributes(embedded_frames, lengths, stresses, accents)
         f0 = [self._f0(*row) for row in zip(melody.f0, melody.voiced, parts, strict=True)]
         energy = [self._energy(*row) for row in zip(stress.energy, parts, strict=True)]
         heard = Attributes(
@@ -106,6 +105,12 @@ class SpeechRenderer:
     def _energy(self, normalized: Tensor, part: Part) -> Tensor:
         """Between silence and full scale."""
         return part.statistics.denormalize_energy(normalized).clamp(math.log(LOG_FLOOR), 0.0)
+
+
+def _laid_out(tokens: Tensor, durations: Sequence[Tensor]) -> Padded:
+    """Each token as often as it has frames."""
+    rows = zip(tokens, durations, strict=True)
+    return pad_sequences([row[: len(counts)].repeat_interleave(counts, 0) for row, counts in rows])
 
 
 def round_durations(durations: Float[Tensor, " tokens"]) -> Int[Tensor, " tokens"]:

@@ -93,8 +93,10 @@ class FlowTts(nn.Module):
     path through it; else predicted durations), and s is the speaker's vector. The accent changes how tokens are spoken
     and the melody; the timbre is the speaker's alone.
 
-    The predictors of durations, f0, energy and voicing hear the text and the vectors detached: what they learn changes
-    nothing else.
+    The predictors of durations, f0, energy and voicing hear the embedded tokens and the vectors detached: what they
+    learn changes nothing else. They make out by themselves what the tokens mean to each other. It departs from RAD-MMM,
+    whose predictors read the encoded text: this has come to know the sentences that it was trained on, and what is
+    predicted from it is nearly right for these and wrong for others.
 
     Args:
         config: see :class:`FlowTtsConfig`.
@@ -134,10 +136,11 @@ class FlowTts(nn.Module):
         self.accents = nn.Embedding(num_accents, config.accent_dim)
         voice_in_decoder = config.speaker_dim + config.accent_dim * config.accent_in_decoder
         self.decoder = FlowDecoder(config.decoder, n_mels, text_dim + voice_in_decoder + len(Attributes._fields))
-        self.duration_predictor = AttributePredictor(config.predictors, text_dim, voice_dim)
-        self.f0_predictor = AttributePredictor(config.predictors, text_dim, voice_dim)
-        self.energy_predictor = AttributePredictor(config.predictors, text_dim, voice_dim)
-        self.voiced_predictor = AttributePredictor(config.predictors, text_dim, voice_dim)
+        embedded_dim = config.text.hidden_channels
+        self.duration_predictor = AttributePredictor(config.predictors, embedded_dim, voice_dim)
+        self.f0_predictor = AttributePredictor(config.predictors, embedded_dim, voice_dim)
+        self.energy_predictor = AttributePredictor(config.predictors, embedded_dim, voice_dim)
+        self.voiced_predictor = AttributePredictor(config.predictors, embedded_dim, voice_dim)
 
     @property
     def predictors(self) -> list[AttributePredictor]:
@@ -154,6 +157,13 @@ class FlowTts(nn.Module):
         """The text in an accent, see :class:`~sonorant.models.text_encoder.TextEncoder`; accents are numbers here."""
         encoded: Tensor = self.encoder(tokens, token_lengths, self.accents(accents), seeds)
         return encoded
+
+    def embed(
+        self, tokens: Int[Tensor, "batch token"], accents: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch token hidden"]:
+        """The tokens in an accent, each by itself, detached: what the predictors read. Accents are numbers."""
+        embedded: Tensor = self.encoder.embed(tokens, self.accents(accents))
+        return embedded.detach()
 
     def align(
         self,
@@ -209,29 +219,47 @@ class FlowTts(nn.Module):
 
     def predict_durations(
         self,
-        text: Float[Tensor, "batch token text"],
+        embedded: Float[Tensor, "batch token hidden"],
         token_lengths: Int[Tensor, " batch"],
         speakers: Int[Tensor, " batch"],
         accents: Int[Tensor, " batch"],
         seeds: Int[Tensor, " batch"] | None = None,
     ) -> Float[Tensor, "batch token"]:
-        """The logarithm of the frames of each token plus 1; 0 beyond the lengths. Arguments as for :meth:`flow`."""
+        """The logarithm of the frames of each token plus 1; 0 beyond the lengths.
+
+        Args:
+            embedded: see :meth:`embed`.
+            token_lengths: ``(batch,)``.
+            speakers: ``(batch,)``, numbers.
+            accents: ``(batch,)``, numbers.
+            seeds: ``(batch,)``, of each utterance's dropout in training.
+        """
         voice = self._voice(speakers, accents)
-        predicted: Tensor = self.duration_predictor(text.detach(), token_lengths, voice, seeds)
+        predicted: Tensor = self.duration_predictor(embedded, token_lengths, voice, seeds)
         return predicted.squeeze(2)
 
     def predict_attributes(
         self,
-        text_frames: Float[Tensor, "batch time text"],
+        embedded_frames: Float[Tensor, "batch time hidden"],
         mel_lengths: Int[Tensor, " batch"],
         speakers: Int[Tensor, " batch"],
         accents: Int[Tensor, " batch"],
         seeds: Int[Tensor, " batch"] | None = None,
     ) -> PredictedAttributes:
-        """f0, energy and voicing of each frame, 0 beyond the lengths. Arguments as for :meth:`flow`."""
-        voice, text_frames = self._voice(speakers, accents), text_frames.detach()
-        predictors = self.f0_predictor, self.energy_predictor, self.voiced_predictor
-        return PredictedAttributes(*(each(text_frames, mel_lengths, voice, seeds).squeeze(2) for each in predictors))
+        """f0, energy and voicing of each frame, 0 beyond the lengths.
+
+        Args:
+            embedded_frames: ``(batch, time, hidden)``: an alignment times what :meth:`embed` gives.
+            mel_lengths: ``(batch,)``, frames.
+            speakers: ``(batch,)``, numbers.
+            accents: ``(batch,)``, numbers.
+            seeds: ``(batch,)``, of each utterance's dropout in training.
+        """
+        voice = self._voice(speakers, accents)
+        each = (self.f0_predictor, self.energy_predictor, self.voiced_predictor)
+        return PredictedAttributes(
+            *(predictor(embedded_frames, mel_lengths, voice, seeds).squeeze(2) for predictor in each)
+        )
 
     def sample(
         self,

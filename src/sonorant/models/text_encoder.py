@@ -100,10 +100,17 @@ class TextEncoder(nn.Module):
             ValueError: lengths that do not fit.
         """
         check_lengths(token_lengths, "token_lengths", batch_size=tokens.shape[0], max_length=tokens.shape[1])
-        x = self.tokens(tokens) + self.by_accent(accents).unsqueeze(1)
+        x = self.embed(tokens, accents)
         masks = None
         if self.training and self.config.dropout > 0:
             widths = [self.config.hidden_channels] * self.config.num_layers
             masks = dropout_masks(seeds, len(tokens), widths, self.config.dropout, tokens.device)
         x = self.lstm(self.convolutions(x, token_lengths, masks), token_lengths)
         return torch.where(sequence_mask(token_lengths, tokens.shape[1]).unsqueeze(2), x, 0.0)
+
+    def embed(
+        self, tokens: Int[Tensor, "batch token"], accents: Float[Tensor, "batch accent"]
+    ) -> Float[Tensor, "batch token hidden"]:
+        """The tokens in an accent, each by itself: what the convolutions read. Arguments as for :meth:`forward`."""
+        embedded: Tensor = self.tokens(tokens) + self.by_accent(accents).unsqueeze(1)
+        return embedded

@@ -43,9 +43,9 @@ class AttributePredictor(nn.Module):
 
     .. math:: y = W \, \mathrm{BiLSTM}(\mathrm{conv}(U [\mathrm{norm}(x_t); c]))
 
-    Each step of the text is normalised by itself: predictors are trained on encodings that they do not change, and whose
-    size they cannot know. The text is that of tokens (durations), or that of frames (f0, energy, voicing), where it is the same for all
-    frames of a token: the LSTM tells them how far they are into it.
+    The text is that of tokens (durations), or that of frames (f0, energy, voicing), where it is the same for all
+    frames of a token: the LSTM tells them how far they are into it. Each step of it is normalised by itself, for its
+    size is that of something which predictors do not train.
 
     Args:
         config: see :class:`AttributePredictorConfig`.

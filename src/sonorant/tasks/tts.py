@@ -149,7 +149,7 @@ class FlowTtsTask(TtsTask):
         flow = self._flow(batch, text, hard)
         losses = {"flow_nll": flow_nll(*flow, batch.mel_lengths // self.loss.group_size).nll}
         if self.joint:
-            losses |= predictor_losses(self.model, text, hard, batch)
+            losses |= predictor_losses(self.model, hard, batch)
         return Terms(losses, self._counts(batch))
 
     def _all_weights(self) -> dict[str, float]:
@@ -177,7 +177,7 @@ class FlowTtsTask(TtsTask):
         flow = self._flow(batch, text, alignment)
         losses = self._terms(batch, flow, alignment, aligned)
         if self.joint:
-            predicted = predictor_losses(self.model, text, hard, batch)
+            predicted = predictor_losses(self.model, hard, batch)
             refuse_nonfinite_predictions(self, predicted, batch)
             losses |= predicted
         return losses

@@ -30,19 +30,19 @@ def predictor_counts(batch: TtsBatch) -> dict[str, Tensor]:
     return dict(zip(PREDICTED, (tokens, batch.voiced.sum(), frames, frames), strict=True))
 
 
-def predictor_losses(model: FlowTts, text: Tensor, alignment: Tensor, batch: TtsBatch) -> dict[str, Tensor]:
+def predictor_losses(model: FlowTts, alignment: Tensor, batch: TtsBatch) -> dict[str, Tensor]:
     """The squared errors of log(duration + 1) a token, of f0 a voiced frame and of energy a frame, and the cross
     entropy of voicing a frame.
 
     Args:
         model: nothing of it but the predictors gets a gradient.
-        text: encoded ``(batch, token, text_dim)``.
         alignment: hard, ``(batch, time, token)``.
         batch: the utterances.
     """
     voice = batch.speakers, batch.accents, batch.seeds
-    durations = model.predict_durations(text, batch.token_lengths, *voice)
-    attributes = model.predict_attributes(alignment @ text, batch.mel_lengths, *voice)
+    embedded = model.embed(batch.tokens, batch.accents)
+    durations = model.predict_durations(embedded, batch.token_lengths, *voice)
+    attributes = model.predict_attributes(alignment @ embedded, batch.mel_lengths, *voice)
     log_durations = (alignment_durations(alignment) + 1).to(durations.dtype).log()
     is_voiced = sequence_mask(batch.mel_lengths, batch.voiced.shape[1]) & (batch.voiced > 0)
 
@@ -135,5 +135,4 @@ class PredictorsTask(TtsTask):
     def _losses(self, batch: TtsBatch) -> dict[str, Tensor]:
         with torch.no_grad():
             alignment = self.align_hard(batch)
-            text = self.model.encode(batch.tokens, batch.token_lengths, batch.accents)
-        return predictor_losses(self.model, text, alignment, batch)
+        return predictor_losses(self.model, alignment, batch)
