@@ -14,7 +14,7 @@ from sonorant.models import AlignmentEncoderConfig, FlowDecoderConfig, FlowTtsCo
 from sonorant.nn.predictors import AttributePredictorConfig
 from sonorant.recipes.spelling import CMUDICT, UnitsConfig
 from sonorant.recipes.tts_corpus import TtsDataConfig
-from sonorant.recipes.tts_stages import PredictorsConfig, TtsTrainingConfig
+from sonorant.recipes.tts_stages import PredictorsConfig, RegressionConfig, TtsTrainingConfig
 from sonorant.recipes.tts_training import report, train_tts
 from sonorant.tasks.optimization import OptimizerConfig
 from sonorant.tasks.training import TrainerConfig
@@ -90,9 +90,15 @@ class Config(TtsTrainingConfig):
             predictors=AttributePredictorConfig(hidden_channels=192, lstm_dim=96),
         )
     )
+    batch_size: int = 4
+    regression: RegressionConfig = field(default_factory=lambda: RegressionConfig(max_epochs=14))
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=1e-3))
-    predictors: PredictorsConfig = field(default_factory=lambda: PredictorsConfig(max_epochs=40))
-    trainer: TrainerConfig = field(default_factory=lambda: TrainerConfig(max_epochs=150, checkpoint_every=200))
+    predictors: PredictorsConfig = field(
+        default_factory=lambda: PredictorsConfig(max_epochs=6, optimizer=OptimizerConfig(learning_rate=2e-3))
+    )
+    trainer: TrainerConfig = field(
+        default_factory=lambda: TrainerConfig(max_epochs=8, precision="auto", checkpoint_every=200)
+    )
 
 
 def train(config: Config, run: Path) -> dict[str, Any]:
