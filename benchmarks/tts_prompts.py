@@ -107,7 +107,7 @@ def main() -> None:
     parser.add_argument("--table", type=Path, metavar="TABLE", help="further recordings: path<TAB>text")
     parser.add_argument("--folder", type=Path, help="the prompts, see load_asterisk; apt fetches them otherwise")
     parser.add_argument("--rate", type=int, choices=[8000, 16000], default=16000, help="of the real recordings, in Hz")
-    parser.add_argument("--temperature", type=float, nargs="+", default=[0.667])
+    parser.add_argument("--temperature", type=float, nargs="+", help="(default: the model's own)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--json", type=Path, metavar="OUT", help="what was heard in each recording, too")
@@ -128,7 +128,7 @@ def main() -> None:
         readings[str(options.table)] = read(whisper, corpus.utterances, recordings)
     if synthesizer is not None:
         readings["real, through the vocoder"] = read(whisper, test, vocoded(synthesizer, test))
-        for temperature in options.temperature:
+        for temperature in options.temperature or [synthesizer.temperature]:
             spoken = speak(synthesizer, test, temperature, options.seed)
             readings[f"temperature {temperature:g}"] = read(whisper, test, spoken)
     print(report(readings))

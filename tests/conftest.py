@@ -131,6 +131,7 @@ TINY_TTS = [
         for stage in ("regression", "predictors")
         for name in ("max_epochs=2", "optimizer.learning_rate=0.005")
     ),
+    "--temperature=0.4",
     "--trainer.accelerator=cpu",
     "--trainer.checkpoint_every=4",
 ]

@@ -52,7 +52,7 @@ def add_synthesize(synthesize: argparse.ArgumentParser) -> None:
     synthesize.add_argument("--pace", type=float, default=1.0, metavar="X", help="2 is twice as fast (default: 1)")
     synthesize.add_argument("--pitch-shift", type=float, default=0.0, metavar="X", help="in semitones (default: 0)")
     synthesize.add_argument(
-        "--temperature", type=float, default=0.667, metavar="X", help="0 is always the same (default: 0.667)"
+        "--temperature", type=float, metavar="X", help="0 is always the same (default: the model's own)"
     )
     synthesize.add_argument("--seed", type=int, default=0, metavar="N", help="another is another take (default: 0)")
     synthesize.add_argument("--batch-size", type=int, default=16, metavar="N", help="passages at once (default: 16)")

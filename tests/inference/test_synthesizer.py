@@ -187,6 +187,18 @@ def test_the_same_seed_is_the_same_whatever_else_is_drawn(synthesizer: Synthesiz
     assert np.array_equal(still[0].samples, still[1].samples)
 
 
+def test_a_model_has_a_temperature_of_its_own(synthesizer: Synthesizer, tmp_path: Path) -> None:
+    synthesizer.temperature = 0.3
+    synthesizer.save(tmp_path / "model")
+    loaded = sonorant.load(tmp_path)
+    assert isinstance(loaded, Synthesizer)
+    own, same, other = (
+        loaded.synthesize("seven", speaker="ann", temperature=temperature).samples for temperature in (None, 0.3, 0.6)
+    )
+    assert np.array_equal(own, same)
+    assert not np.array_equal(own, other)
+
+
 def test_5000_characters_are_spoken_in_sentences_with_pauses(synthesizer: Synthesizer) -> None:
     sentence = "Seven three nine zero, " * 9 + "nine. "
     text = (sentence * 25)[:4999] + "e"

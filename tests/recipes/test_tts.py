@@ -1,5 +1,6 @@
 """The recipe that learns to speak: what a run leaves, its stages, interruptions, several devices."""
 
+import contextlib
 import json
 import os
 import re
@@ -127,6 +128,15 @@ def test_killed_in_each_stage_and_resumed_it_ends_the_same(tts_run: Path, voices
     assert all(torch.equal(expected[name], actual[name]) for name in expected)
     metrics = [json.loads((each / "metrics.json").read_text())["dev"] for each in (tts_run, run)]
     assert metrics[0] == metrics[1]
+
+
+def test_the_temperature_of_a_recipe_is_its_model_s(tts_run: Path, tmp_path: Path, capsys: Capture) -> None:
+    synthesizer = sonorant.load(tts_run)
+    assert isinstance(synthesizer, Synthesizer)
+    assert synthesizer.temperature == 0.4  # as tests/conftest.py has it
+    with contextlib.suppress(SystemExit):
+        assert main(["train", "tts", "--output", str(tmp_path / "run"), "--data.train=x", "--temperature=-1"]) == 2
+    assert "temperature must lie in [0, 10]; got -1" in capsys.readouterr().err
 
 
 def test_a_run_with_a_stage_behind_it_is_not_overwritten(tts_run: Path, voices: VoiceCorpus, tmp_path: Path) -> None:

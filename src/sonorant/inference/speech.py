@@ -25,7 +25,7 @@ class Sentence:
         pace: 2 is twice as fast.
         pitch_shift: in semitones.
         temperature: how far renditions are apart: the standard deviation of the noise that they are made of. 0 always
-            gives the same.
+            gives the same; None is the model's own.
         seed: of that noise.
     """
 
@@ -37,13 +37,13 @@ class Sentence:
     energy_speaker: str | None = None
     pace: float = 1.0
     pitch_shift: float = 0.0
-    temperature: float = 0.667
+    temperature: float | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
         for name, least, most in (("pace", 0.1, 10), ("pitch_shift", -48, 48), ("temperature", 0, 10)):
             value = getattr(self, name)
-            if not (math.isfinite(value) and least <= value <= most):
+            if value is not None and not (math.isfinite(value) and least <= value <= most):
                 raise ValueError(f"{name} must lie in [{least}, {most}]; got {value}")
         if not 0 <= self.seed < 2**63:
             raise ValueError(f"seed must lie in [0, 2^63); got {self.seed}")

@@ -37,6 +37,7 @@ class Synthesizer:
         prior: of the alignment, in training.
         recordings: how recordings were brought into the model's form.
         predictors_trained: whether durations, melody and stress can be predicted.
+        temperature: that it speaks with, unless it is told another.
         vocoder: from log mel magnitudes and f0 to samples; Griffin-Lim by default.
         recipe: the recipe that trained the model, or None.
         corpus: what it was trained on, or None where that is not known.
@@ -61,6 +62,7 @@ class Synthesizer:
         prior: AlignmentPrior | None = None,
         recordings: RecordingConfig | None = None,
         predictors_trained: bool = True,
+        temperature: float = 0.667,
         vocoder: Vocoder | None = None,
         recipe: str | None = None,
         corpus: CorpusFacts | None = None,
@@ -75,6 +77,7 @@ class Synthesizer:
         self.prior = prior or AlignmentPrior()
         self.recordings = recordings or RecordingConfig()
         self.predictors_trained = predictors_trained
+        self.temperature = temperature
         self.vocoder = vocoder or GriffinLim(features)
         self.recipe = recipe
         self.corpus = corpus
@@ -96,7 +99,7 @@ class Synthesizer:
         energy_speaker: str | None = None,
         pace: float = 1.0,
         pitch_shift: float = 0.0,
-        temperature: float = 0.667,
+        temperature: float | None = None,
         seed: int = 0,
     ) -> Speech:
         """Speak a text; the arguments are those of :class:`~sonorant.inference.speech.Sentence`.
@@ -153,7 +156,7 @@ class Synthesizer:
             statistics=self.statistics.of(speaker),
             pace=sentence.pace,
             pitch_shift=sentence.pitch_shift,
-            temperature=sentence.temperature,
+            temperature=self.temperature if sentence.temperature is None else sentence.temperature,
             seed=sentence.seed,
         )
         passages = split_text(sentence.text)
@@ -175,7 +178,7 @@ class Synthesizer:
         if not self.predictors_trained:
             raise ValueError(
                 "the model's predictors of durations, f0 and energy were not trained, so that it cannot speak; train "
-                "its predictors, the second stage of its recipe"
+                "its predictors, the last stage of its recipe"
             )
 
     def save(self, folder: Path) -> None:
@@ -192,6 +195,7 @@ class Synthesizer:
             "speaker_accents": self.speaker_accents,
             "statistics": self.statistics.to_json(),
             "predictors_trained": self.predictors_trained,
+            "temperature": self.temperature,
             "corpus": None if self.corpus is None else asdict(self.corpus),
         }
         write_model_folder(folder, self.KIND, config, self.model.state_dict(), self.files())
@@ -230,6 +234,7 @@ class Synthesizer:
                 prior=AlignmentPrior(**config["prior"]),
                 recordings=RecordingConfig(**config["recordings"]),
                 predictors_trained=bool(config["predictors_trained"]),
+                temperature=float(config["temperature"]),
                 recipe=config.get("recipe"),
                 corpus=CorpusFacts(**config["corpus"]) if config.get("corpus") else None,
             )

@@ -96,6 +96,7 @@ class Config(TtsTrainingConfig):
     predictors: PredictorsConfig = field(
         default_factory=lambda: PredictorsConfig(max_epochs=6, optimizer=OptimizerConfig(learning_rate=2e-3))
     )
+    temperature: float = 0.0
     trainer: TrainerConfig = field(
         default_factory=lambda: TrainerConfig(max_epochs=8, precision="auto", checkpoint_every=200)
     )

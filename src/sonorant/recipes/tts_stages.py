@@ -93,6 +93,7 @@ class TtsTrainingConfig:
         regression: the first stage.
         optimizer: optimizer, schedule and weight averaging of the whole flow.
         predictors: how they are trained.
+        temperature: that the model speaks with, unless it is told another.
         trainer: where and how long; the number of epochs is that of the whole flow.
     """
 
@@ -109,7 +110,12 @@ class TtsTrainingConfig:
     regression: RegressionConfig = field(default_factory=RegressionConfig)
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=1e-3))
     predictors: PredictorsConfig = field(default_factory=PredictorsConfig)
+    temperature: float = 0.667
     trainer: TrainerConfig = field(default_factory=lambda: TrainerConfig(max_epochs=200, checkpoint_every=500))
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.temperature <= 10:
+            raise ValueError(f"temperature must lie in [0, 10]; got {self.temperature}")
 
 
 class TtsStages:

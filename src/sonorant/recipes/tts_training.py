@@ -113,6 +113,7 @@ def _synthesizer(stages: TtsStages, recipe: str, facts: CorpusFacts | None) -> S
         speaker_accents=corpus.speaker_accents,
         prior=config.prior,
         recordings=config.recordings,
+        temperature=config.temperature,
         recipe=recipe,
         corpus=facts,
     )
