@@ -48,6 +48,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "model.dropout": 0.1,
             "optimizer.learning_rate": 1.2e-2,
             "trainer.max_epochs": 1,
+            "trainer.num_threads": 1,
         },
         "full": {},
         "small": {
