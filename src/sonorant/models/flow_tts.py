@@ -256,10 +256,9 @@ class FlowTts(nn.Module):
             seeds: ``(batch,)``, of each utterance's dropout in training.
         """
         voice = self._voice(speakers, accents)
-        each = (self.f0_predictor, self.energy_predictor, self.voiced_predictor)
-        return PredictedAttributes(
-            *(predictor(embedded_frames, mel_lengths, voice, seeds).squeeze(2) for predictor in each)
-        )
+        predictors = self.f0_predictor, self.energy_predictor, self.voiced_predictor
+        heard = embedded_frames, mel_lengths, voice, seeds
+        return PredictedAttributes(*(predictor(*heard).squeeze(2) for predictor in predictors))
 
     def sample(
         self,

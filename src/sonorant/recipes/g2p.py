@@ -99,7 +99,7 @@ class Config:
         seed: of the weights and of the order of the batches.
         data: the dictionaries.
         ensemble: models that are trained by themselves, and answer together.
-        jobs: how many of them are trained at the same time, each in a process of its own on a device of its own.
+        jobs: how many of them are trained at the same time, each in a process of its own.
         batch_size: words of a batch, over all devices.
         min_examples: pronunciations that each model sees, counting every time: a small dictionary is gone through more
             often than ``trainer.max_epochs`` for it.
