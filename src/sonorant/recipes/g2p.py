@@ -207,14 +207,14 @@ def fit_pronouncer(config: Config, dictionaries: Dictionaries, run: Path) -> Pro
     dev = _usable(dictionaries.dev, graphemes, phones, config.data.most_dev_words)
     examples = G2pDataset(train, graphemes, phones, split_pronunciations=True)
     dev_examples = G2pDataset(dev, graphemes, phones, split_pronunciations=False)
-    several, models, members = config.ensemble > 1, [], []
+    jobs, models, members = min(config.jobs, config.ensemble), [], []
     for number in range(config.ensemble):
-        folder = run / "members" / str(number + 1) if several else run
+        folder = run if config.ensemble == 1 else run / "members" / str(number + 1)
         torch.manual_seed(config.seed + number)
         models.append(G2p(config.model, len(graphemes), len(phones)))
-        label = f"model {number + 1}: " if several and config.jobs > 1 else None
+        label = f"model {number + 1}: " if jobs > 1 else None
         members.append(_Member(config, models[-1], examples, dev_examples, folder, config.seed + number, label))
-    is_writer = _fit_together(members, config.jobs) if several and config.jobs > 1 else _fit_in_turn(members)
+    is_writer = _fit_together(members, jobs) if jobs > 1 else _fit_in_turn(members)
     if not is_writer:
         return None
     return Pronouncer(
@@ -277,7 +277,7 @@ class _Member(NamedTuple):
         return trainer.is_global_zero
 
     def load(self) -> None:
-        """Take the weights that another process has trained."""
+        """Take the weights of the finished training."""
         self.model.load_state_dict(load_file(self.finished))
 
 
@@ -288,7 +288,7 @@ def _fit_in_turn(members: Sequence[_Member]) -> bool:
 
 def _fit_together(members: Sequence[_Member], jobs: int) -> bool:
     """Train in processes of their own; when one fails, those that have not begun are left out."""
-    with ProcessPoolExecutor(min(jobs, len(members)), mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         fitted = [pool.submit(member.fit) for member in members]
         try:
             for each in as_completed(fitted):
