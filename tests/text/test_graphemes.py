@@ -27,6 +27,14 @@ def test_a_letter_is_taken_in_the_case_that_is_known() -> None:
     assert table.decode(encode_word("AbcC", table)) == ["a", "B", "c", "C"]
 
 
+@pytest.mark.parametrize(("word", "heard"), [("부엌", "부억"), ("밖", "박"), ("꽃", "꼳"), ("숲", "숩"), ("끝", "끋")])
+def test_a_final_consonant_that_is_not_known_is_taken_as_it_sounds(word: str, heard: str) -> None:
+    table = SymbolTable(sorted(set(split_graphemes(heard))))
+    assert table.decode(encode_word(word, table)) == split_graphemes(heard)
+    known = SymbolTable(sorted({*split_graphemes(word), *split_graphemes(heard)}))
+    assert known.decode(encode_word(word, known)) == split_graphemes(word)
+
+
 def test_unknown_graphemes_are_named_with_their_positions() -> None:
     with pytest.raises(ValueError, match=r"'aжbz' has graphemes .*: 'ж' at position 2, 'z' at position 4"):
         encode_word("aжbz", SymbolTable("ab"))

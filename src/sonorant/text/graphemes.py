@@ -8,6 +8,9 @@ from sonorant.text.units import WORD_BOUNDARY
 
 __all__ = ["encode_word", "is_punctuation", "split_graphemes"]
 
+# Final consonants of a Hangul syllable, and those that they sound like at the end of a word or before a consonant.
+_SOUNDS_LIKE = str.maketrans("ᆩᆿᆺᆻᆽᆾᇀᇁ", "ᆨᆨᆮᆮᆮᆮᆮᆸ")
+
 
 def split_graphemes(word: str) -> list[str]:
     """The graphemes of a word: its code points in Unicode's composed form NFC.
@@ -32,7 +35,8 @@ def split_graphemes(word: str) -> list[str]:
 def encode_word(word: str, graphemes: SymbolTable) -> list[int]:
     """The ids of a word's graphemes.
 
-    A letter that the table lacks is taken in lower case, or else in upper case, if the table has that.
+    A letter that the table lacks is taken in lower case, or else in upper case, if the table has that; a final
+    consonant of a Hangul syllable, such as the rare one of 부엌, as the one that it sounds like.
 
     Args:
         word: one entry of a dictionary.
@@ -40,6 +44,9 @@ def encode_word(word: str, graphemes: SymbolTable) -> list[int]:
 
     Raises:
         ValueError: an empty word, or unknown graphemes (each named with its position in the word, counted from 1).
+
+    References:
+        National Institute of Korean Language, "Standard pronunciation", article 9 (final consonants).
 
     Example:
         >>> from sonorant.text import SymbolTable, encode_word
@@ -50,12 +57,12 @@ def encode_word(word: str, graphemes: SymbolTable) -> list[int]:
         raise ValueError("the word is empty: there is nothing to pronounce")
     try:
         return graphemes.encode(unicodedata.normalize("NFC", word))
-    except ValueError:  # a letter in another case, a Hangul syllable, a space, or an unknown grapheme
+    except ValueError:  # a letter in another form, a Hangul syllable, a space, or an unknown grapheme
         pass
     ids: list[int] = []
     unknown = []
     for position, spelled in _by_character(word):
-        known = _in_known_case(spelled, graphemes)
+        known = _known_form(spelled, graphemes)
         if known is None:
             unknown.append(f"{''.join(spelled)!r} at position {position}")
         else:
@@ -87,7 +94,7 @@ def _by_character(word: str) -> Iterator[tuple[int, list[str]]]:
             yield position, [character]
 
 
-def _in_known_case(spelled: list[str], graphemes: SymbolTable) -> list[str] | None:
+def _known_form(spelled: list[str], graphemes: SymbolTable) -> list[str] | None:
     text = "".join(spelled)
-    forms = (list(form) for form in (text, text.lower(), text.upper()))
+    forms = (list(form) for form in (text, text.lower(), text.upper(), text.translate(_SOUNDS_LIKE)))
     return next((form for form in forms if all(grapheme in graphemes for grapheme in form)), None)
