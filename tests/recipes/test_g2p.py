@@ -18,7 +18,7 @@ from sonorant.cli import main
 from sonorant.data.cmudict import DICTIONARY, NEW_WORDS
 from sonorant.data.pronunciations import read_pronunciations
 from sonorant.inference import Pronouncer
-from sonorant.recipes.g2p import _fit_together
+from sonorant.recipes.g2p_training import _fit_together
 from tests.conftest import TINY_G2P
 
 SHORT = [*TINY_G2P, "--trainer.max_epochs=2", "--trainer.checkpoint_every=4", "--batch_size=64", "--model.dropout=0.2"]

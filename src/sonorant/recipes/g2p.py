@@ -3,33 +3,21 @@ dictionary of yours it learns English from CMUdict.
 """
 
 import json
-import math
 import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field, replace
-from multiprocessing import get_context
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import torch
-from safetensors.torch import load_file, save
-
 from sonorant.data.cmudict import FACTS, NEW_WORDS, load_cmudict
 from sonorant.data.facts import CorpusFacts
-from sonorant.data.g2p import G2pDataset, collate_g2p
 from sonorant.data.pronunciations import RarePhone, rare_phones, read_pronunciations
 from sonorant.data.splitting import hold_out_words
-from sonorant.durable import written_durably
 from sonorant.inference.pronouncer import Pronouncer, SearchConfig
 from sonorant.inference.pronunciation_evaluation import evaluate_pronunciations, rates_table
-from sonorant.models import G2p, G2pConfig
 from sonorant.plots import plot_attention
-from sonorant.tasks.batches import loader_maker
-from sonorant.tasks.g2p import G2pLossConfig, G2pTask
-from sonorant.tasks.optimization import OptimizerConfig
-from sonorant.tasks.training import TrainerConfig, fit
+from sonorant.recipes.g2p_training import G2pTrainingConfig, fit_models
 from sonorant.text import Lexicon, SymbolTable, split_graphemes
 
 __all__ = ["PRESETS", "Config", "DataConfig", "fit_pronouncer", "report", "test_set", "train"]
@@ -92,50 +80,16 @@ class DataConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(G2pTrainingConfig):
     """What can be chosen.
 
     Args:
-        seed: of the weights and of the order of the batches.
         data: the dictionaries.
-        ensemble: models that are trained by themselves, and answer together.
-        jobs: how many of them are trained at the same time, each in a process of its own.
-        batch_size: words of a batch, over all devices.
-        min_examples: pronunciations that each model sees, counting every time: a small dictionary is gone through more
-            often than ``trainer.max_epochs`` for it.
-        pool_batches: batches that are sorted by length together; 1 shuffles freely.
-        num_workers: processes that prepare batches; with 0 training does it itself.
-        model: the network.
-        loss: what is minimised.
         search: how pronunciations are searched, in evaluation and use.
-        optimizer: optimizer, schedule and weight averaging.
-        trainer: where and how long.
     """
 
-    seed: int = 0
     data: DataConfig = field(default_factory=DataConfig)
-    ensemble: int = 1
-    jobs: int = 1
-    batch_size: int = 256
-    min_examples: int = 0
-    pool_batches: int = 40
-    num_workers: int = 0
-    model: G2pConfig = field(default_factory=G2pConfig)
-    loss: G2pLossConfig = field(default_factory=G2pLossConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
-    optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=4e-3))
-    trainer: TrainerConfig = field(
-        default_factory=lambda: TrainerConfig(max_epochs=34, precision="auto", gradient_clip=1.0, checkpoint_every=500)
-    )
-
-    def __post_init__(self) -> None:
-        for name in ("ensemble", "jobs"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1; got {getattr(self, name)}")
-        if self.jobs > 1 and self.trainer.devices * self.trainer.num_nodes != 1:
-            raise ValueError(
-                f"jobs is {self.jobs}: models that are trained on several devices come one after the other"
-            )
 
 
 class Dictionaries(NamedTuple):
@@ -205,17 +159,8 @@ def fit_pronouncer(config: Config, dictionaries: Dictionaries, run: Path) -> Pro
     graphemes = SymbolTable(sorted({grapheme for word in train.words for grapheme in split_graphemes(word)}))
     phones = SymbolTable(sorted({phone for prons in train.entries.values() for pron in prons for phone in pron}))
     dev = _usable(dictionaries.dev, graphemes, phones, config.data.most_dev_words)
-    examples = G2pDataset(train, graphemes, phones, split_pronunciations=True)
-    dev_examples = G2pDataset(dev, graphemes, phones, split_pronunciations=False)
-    jobs, models, members = min(config.jobs, config.ensemble), [], []
-    for number in range(config.ensemble):
-        folder = run if config.ensemble == 1 else run / "members" / str(number + 1)
-        torch.manual_seed(config.seed + number)
-        models.append(G2p(config.model, len(graphemes), len(phones)))
-        label = f"model {number + 1}: " if jobs > 1 else None
-        members.append(_Member(config, models[-1], examples, dev_examples, folder, config.seed + number, label))
-    is_writer = _fit_together(members, jobs) if jobs > 1 else _fit_in_turn(members)
-    if not is_writer:
+    models = fit_models(config, train, dev, graphemes, phones, run)
+    if models is None:
         return None
     return Pronouncer(
         models,
@@ -226,79 +171,6 @@ def fit_pronouncer(config: Config, dictionaries: Dictionaries, run: Path) -> Pro
         recipe="g2p" if dictionaries.facts is FACTS else None,
         corpus=dictionaries.facts,
     )
-
-
-class _Member(NamedTuple):
-    """A model of an ensemble, and what it needs to be trained."""
-
-    config: Config
-    model: G2p
-    examples: G2pDataset
-    dev_examples: G2pDataset
-    folder: Path
-    seed: int
-    label: str | None
-
-    @property
-    def finished(self) -> Path:
-        """Its weights, once it is trained."""
-        return self.folder / "finished.safetensors"
-
-    def fit(self) -> bool:
-        """Train, unless an interrupted run has finished it; whether this process is the one that writes."""
-        if self.finished.is_file():
-            self.load()
-            return True
-        config, examples = self.config, self.examples
-        epochs = max(config.trainer.max_epochs, math.ceil(config.min_examples / len(examples)))
-        make_loader = loader_maker(examples, collate_g2p, config, self.seed)
-        total_steps = len(make_loader(0, 1)) * epochs
-        task = G2pTask(
-            self.model,
-            config.optimizer,
-            make_loader,
-            total_steps=total_steps,
-            loss=config.loss,
-            make_dev_loader=loader_maker(self.dev_examples, collate_g2p, config, self.seed),
-        )
-        trainer = fit(
-            task,
-            replace(config.trainer, max_epochs=epochs),
-            self.folder,
-            seed=self.seed,
-            averaged_from=config.optimizer.first_averaged_step(total_steps),
-            select_by="dev_per",
-            label=self.label,
-        )
-        self.model.cpu().eval()
-        if trainer.is_global_zero and config.ensemble > 1:
-            with written_durably(self.finished) as file:
-                file.write(save(self.model.state_dict()))
-        return trainer.is_global_zero
-
-    def load(self) -> None:
-        """Take the weights of the finished training."""
-        self.model.load_state_dict(load_file(self.finished))
-
-
-def _fit_in_turn(members: Sequence[_Member]) -> bool:
-    is_writer = [member.fit() for member in members]
-    return all(is_writer)
-
-
-def _fit_together(members: Sequence[_Member], jobs: int) -> bool:
-    """Train in processes of their own; when one fails, those that have not begun are left out."""
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        fitted = [pool.submit(member.fit) for member in members]
-        try:
-            for each in as_completed(fitted):
-                each.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    for member in members:
-        member.load()
-    return True
 
 
 def _dictionaries(config: DataConfig) -> Dictionaries:

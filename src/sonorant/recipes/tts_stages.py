@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import load_file, save
 
 from sonorant.data.acoustic import AcousticConfig, AcousticFeatures
 from sonorant.data.batching import Draw
@@ -16,12 +14,12 @@ from sonorant.data.frontend import Frontend, RecordingConfig
 from sonorant.data.manifest import Utterance
 from sonorant.data.speaker_statistics import AcousticStatistics, collect_statistics
 from sonorant.data.tts import TtsDataset, collate_tts
-from sonorant.durable import written_durably
 from sonorant.models import AlignmentPrior, FlowTts, FlowTtsConfig
 from sonorant.progress import progress_bar
 from sonorant.recipes.spelling import UnitsConfig
 from sonorant.recipes.tts_corpus import TtsCorpus
 from sonorant.tasks.batches import MakeLoader, loader_maker
+from sonorant.tasks.finished import keep_finished, take_finished
 from sonorant.tasks.optimization import OptimizerConfig
 from sonorant.tasks.stopwatch import Stopwatch
 from sonorant.tasks.training import TrainerConfig, fit
@@ -34,7 +32,6 @@ __all__ = ["PredictorsConfig", "RegressionConfig", "TtsStages", "TtsTrainingConf
 
 MOST_WATCHED = 4  # sentences
 TIMES_WATCHED = 6  # in a stage
-_FINISHED = "finished.safetensors"
 
 logger = logging.getLogger(__name__)
 
@@ -164,11 +161,9 @@ class TtsStages:
             The seconds that its training took.
         """
         folder = self.run / "stages" / name
-        finished = folder / _FINISHED
-        if finished.is_file():
-            self.model.load_state_dict(load_file(finished))
-            with safe_open(finished, framework="pt") as file:
-                return float(file.metadata()["train_seconds"])
+        finished = take_finished(self.model, folder)
+        if finished is not None:
+            return float(finished["train_seconds"])
         config, epochs, optimizer = self.config, self._epochs(name), self._optimizer(name)
         task = self._task(name)
         stopwatch = Stopwatch()
@@ -183,8 +178,7 @@ class TtsStages:
         )
         self.model.cpu().eval()
         if trainer.is_global_zero:
-            with written_durably(finished) as file:
-                file.write(save(self.model.state_dict(), {"train_seconds": str(stopwatch.seconds)}))
+            keep_finished(self.model, folder, {"train_seconds": str(stopwatch.seconds)})
         return stopwatch.seconds
 
     def dev_terms(self) -> dict[str, float]:
