@@ -215,8 +215,7 @@ def fit_aligner(config: Config, task: Prepared, run: Path) -> bool:
         loss=config.loss,
         make_dev_loader=None if dev is None else loader_maker(dev, collate_alignment, config, config.seed),
     )
-    averaged_from = config.optimizer.first_averaged_step(total_steps)
-    trainer = fit(lightning_task, config.trainer, run, seed=config.seed, averaged_from=averaged_from)
+    trainer = fit(lightning_task, config.trainer, run, seed=config.seed)
     aligner.model.cpu().eval()
     return trainer.is_global_zero
 

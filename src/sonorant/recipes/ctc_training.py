@@ -95,8 +95,7 @@ def fit_ctc(
         silence=symbols.encode([silence])[0] if silence is not None and guide_silence else None,
         silence_guide=config.silence_guide,
     )
-    averaged_from = config.optimizer.first_averaged_step(total_steps)
-    trainer = fit(task, config.trainer, run, seed=config.seed, averaged_from=averaged_from)
+    trainer = fit(task, config.trainer, run, seed=config.seed)
     recognizer.model.cpu().eval()
     return trainer.is_global_zero
 

@@ -126,7 +126,6 @@ class _Member(NamedTuple):
             replace(config.trainer, max_epochs=epochs),
             self.folder,
             seed=self.seed,
-            averaged_from=config.optimizer.first_averaged_step(total_steps),
             select_by="dev_per",
             label=self.label,
         )

@@ -164,7 +164,7 @@ class TtsStages:
         finished = take_finished(self.model, folder)
         if finished is not None:
             return float(finished["train_seconds"])
-        config, epochs, optimizer = self.config, self._epochs(name), self._optimizer(name)
+        config, epochs = self.config, self._epochs(name)
         task = self._task(name)
         stopwatch = Stopwatch()
         trainer = fit(
@@ -172,7 +172,6 @@ class TtsStages:
             replace(config.trainer, max_epochs=epochs),
             folder,
             seed=config.seed,
-            averaged_from=optimizer.first_averaged_step(task.total_steps),
             select_by=None if self.dev_set is None else "dev_loss",
             callbacks=[stopwatch, *([] if name == "predictors" or self.dev_set is None else [self._copies(epochs)])],
         )

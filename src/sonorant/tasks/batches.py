@@ -88,6 +88,11 @@ class BatchTask(LightningModule):
         self._make_loader = make_loader
         self._make_dev_loader = make_dev_loader
 
+    @property
+    def first_averaged_step(self) -> int:
+        """From which step on the weights are averaged."""
+        return self._optimizer.first_averaged_step(self.total_steps)
+
     def train_dataloader(self) -> StatefulLoader:
         """This rank's batches."""
         return self._make_loader(self.trainer.global_rank, self.trainer.world_size)

@@ -17,6 +17,7 @@ from lightning.pytorch.plugins import LayerSync
 from torch import nn
 
 from sonorant.nn import MaskedBatchNorm1d
+from sonorant.tasks.batches import BatchTask
 from sonorant.tasks.checkpointing import DurableCheckpointIO, RandomState, latest_checkpoint, periodic_checkpoint
 from sonorant.tasks.optimization import TailAveraging
 
@@ -102,12 +103,11 @@ class SynchronizedBatchNorm(LayerSync):
 
 
 def fit(
-    task: LightningModule,
+    task: BatchTask,
     config: TrainerConfig,
     run: Path,
     *,
     seed: int,
-    averaged_from: int,
     select_by: str | None = None,
     callbacks: Sequence[Callback] = (),
     label: str | None = None,
@@ -115,11 +115,10 @@ def fit(
     """Train a task, going on from the run's newest checkpoint if it has one.
 
     Args:
-        task: brings its own training batches.
+        task: brings its own training batches, and says from which step on the weights are averaged.
         config: see :class:`TrainerConfig`.
         run: the run directory; gets ``checkpoints/`` and ``logs/``.
         seed: of all random generators.
-        averaged_from: the step from which on the weights are averaged.
         select_by: the metric of the dev set that decides which average is taken; None takes the last one.
         callbacks: further ones. After an epoch they see the average, once there is one.
         label: what the lines about its progress begin with, if others are trained at the same time; by default there
@@ -141,7 +140,7 @@ def fit(
         gradient_clip_val=config.gradient_clip,
         callbacks=[
             *callbacks,
-            TailAveraging(averaged_from, select_by),
+            TailAveraging(task.first_averaged_step, select_by),
             RandomState(),
             RichProgressBar() if on_terminal else PlainProgress(label or ""),
             periodic_checkpoint(checkpoints, config.checkpoint_every),
