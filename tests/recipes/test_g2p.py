@@ -247,6 +247,41 @@ def test_unknown_symbols_of_a_dev_set_are_counted_and_not_in_the_way(
     assert "data.dev: no word of it has only graphemes and phones" in capsys.readouterr().err
 
 
+def test_words_in_another_case_choose_weights_and_are_drawn(dictionaries: list[str], tmp_path: Path) -> None:
+    """Of the letter ß a model that knows S alone sees two."""
+    table = Path(dictionaries[0].partition("=")[2])
+    shouted = table.read_text().splitlines()
+    shouted = ["\t".join([word.upper(), phones]) for word, phones in (line.split("\t") for line in shouted)]
+    (tmp_path / "train.tsv").write_text("\n".join([*shouted, "SS\tK"]))
+    (tmp_path / "dev.tsv").write_text("abß\tAA B K\n", encoding="utf-8")
+    options = [f"--data.{name}={tmp_path / name}.tsv" for name in ("train", "dev")]
+    assert train(tmp_path / "run", *options, *SHORT, "--trainer.max_epochs=1") == 0
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert (metrics["dev"]["words"], metrics["dev"]["refused"]) == (1, {})
+    assert (tmp_path / "run" / "attention.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--search.ctc_weight=0.3", "--model.ctc_frames=0"], "search.ctc_weight is 0.3, but model.ctc_frames is 0"),
+        (["--search.ctc_weight=1"], "ctc_weight must be at least 0 and below 1; got 1.0"),
+        (["--search.beam_size=0"], "beam_size must be at least 1; got 0"),
+        (["--search.length_penalty=-1"], "length_penalty must be at least 0; got -1.0"),
+    ],
+)
+def test_a_search_that_cannot_be_done_is_refused_before_training(
+    options: list[str], message: str, tmp_path: Path, capsys: Capture
+) -> None:
+    try:
+        status = train(tmp_path / "run", *options)
+    except SystemExit as error:
+        status = error.code
+    assert status == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -35,6 +35,14 @@ class SearchConfig:
     length_penalty: float = 0.0
     ctc_weight: float = 0.0
 
+    def __post_init__(self) -> None:
+        if self.beam_size < 1:
+            raise ValueError(f"beam_size must be at least 1; got {self.beam_size}")
+        if not 0 <= self.length_penalty < float("inf"):
+            raise ValueError(f"length_penalty must be at least 0; got {self.length_penalty}")
+        if not 0 <= self.ctc_weight < 1:
+            raise ValueError(f"ctc_weight must be at least 0 and below 1; got {self.ctc_weight}")
+
 
 class Pronunciation(NamedTuple):
     """The phones of a word, and their log probability."""

@@ -18,7 +18,7 @@ from sonorant.inference.pronouncer import Pronouncer, SearchConfig
 from sonorant.inference.pronunciation_evaluation import evaluate_pronunciations, rates_table
 from sonorant.plots import plot_attention
 from sonorant.recipes.g2p_training import G2pTrainingConfig, fit_models
-from sonorant.text import Lexicon, SymbolTable, split_graphemes
+from sonorant.text import Lexicon, SymbolTable, encode_word, split_graphemes
 
 __all__ = ["PRESETS", "Config", "DataConfig", "fit_pronouncer", "report", "test_set", "train"]
 
@@ -89,6 +89,13 @@ class Config(G2pTrainingConfig):
 
     data: DataConfig = field(default_factory=DataConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.search.ctc_weight and not self.model.ctc_frames:
+            raise ValueError(
+                f"search.ctc_weight is {self.search.ctc_weight}, but model.ctc_frames is 0: there is no CTC head to ask"
+            )
 
 
 class Dictionaries(NamedTuple):
@@ -188,12 +195,20 @@ def _usable(lexicon: Lexicon, graphemes: SymbolTable, phones: SymbolTable, at_mo
     entries = {}
     for word, prons in lexicon.entries.items():
         known = [pron for pron in prons if all(phone in phones for phone in pron)]
-        if known and all(grapheme in graphemes for grapheme in split_graphemes(word)):
+        if known and _can_be_spelled(word, graphemes):
             entries[word] = known
     if not entries:
         raise ValueError("data.dev: no word of it has only graphemes and phones that are in the training dictionary")
     usable = Lexicon(entries)
     return usable if len(usable) <= at_most else hold_out_words(usable, at_most / len(usable), at_most)[1]
+
+
+def _can_be_spelled(word: str, graphemes: SymbolTable) -> bool:
+    try:
+        encode_word(word, graphemes)
+    except ValueError:
+        return False
+    return True
 
 
 def _announce(dictionaries: Dictionaries, rare: list[RarePhone]) -> None:
@@ -221,6 +236,5 @@ def _draw(pronouncer: Pronouncer, examples: Mapping[str, list[str]], path: Path)
         return
     word = max(examples, key=len)
     phones = examples[word]
-    plot_attention(
-        pronouncer.attention(word, phones), path=path, tokens=split_graphemes(word), outputs=[*phones, "end"]
-    )
+    letters = pronouncer.graphemes.decode(pronouncer.encode(word))
+    plot_attention(pronouncer.attention(word, phones), path=path, tokens=letters, outputs=[*phones, "end"])
