@@ -2,6 +2,8 @@
 
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,18 @@ def test_words_from_stdin(model: str, capsys: Capture, monkeypatch: pytest.Monke
     monkeypatch.setattr("sys.stdin", io.StringIO("abc\r\n\n  b\n"))
     assert main(["pronounce", model, "--beam-size", "1"]) == 0
     assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()] == ["abc", "b"]
+
+
+@pytest.mark.parametrize("words", [["ab"], ["ab"] * 3000])
+def test_a_reader_that_has_seen_enough_is_no_error(model: str, words: list[str]) -> None:
+    """Whether it is found out while writing or at the end."""
+    command = [sys.executable, "-m", "sonorant.cli", "pronounce", model, *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141
 
 
 def test_json(model: str, pronouncer: Pronouncer, capsys: Capture) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ EXTRAS = {"lightning": "train", "jsonargparse": "train", "matplotlib": "train", 
 )
 EXTRAS |= dict.fromkeys(("kaldifst", "kaldi_decoder", "kaldilm", "kaldialign"), "decode")
 EXTRAS |= dict.fromkeys(("onnx", "onnxscript", "onnxruntime"), "export") | {"pyworld": "tts"}
+_READER_GONE = 141  # what shells report of a program that SIGPIPE ends
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,6 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         status: int = options.run(options, rest)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads the output has seen enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at exit
+        return _READER_GONE
     except (ValueError, OSError, FloatingPointError) as error:
         print(f"sonorant: error: {error}", file=sys.stderr)
         return 2
