@@ -14,7 +14,7 @@ from sonorant.functional.reduction import compute_dtype
 from sonorant.lengths import check_lengths, sequence_mask
 from sonorant.metrics import attention_coverage
 
-__all__ = ["beam_search"]
+__all__ = ["beam_search", "check_search"]
 
 State = TypeVar("State")
 Memory = TypeVar("Memory")
@@ -119,6 +119,23 @@ def beam_search(
     return best
 
 
+def check_search(beam_size: int, **not_negative: float) -> None:
+    """Refuse options of a search, by name, before there is anything to search.
+
+    Args:
+        beam_size: at least 1.
+        not_negative: others, which must be at least 0 and finite.
+
+    Raises:
+        ValueError: one that is out of range.
+    """
+    for name, value in not_negative.items():
+        if not 0 <= value < float("inf"):
+            raise ValueError(f"{name} must be at least 0; got {value}")
+    if beam_size < 1:
+        raise ValueError(f"beam_size must be at least 1; got {beam_size}")
+
+
 @dataclass(frozen=True)
 class _Options:
     sos: int
@@ -131,12 +148,8 @@ class _Options:
     ctc_weight: float
 
     def check(self) -> None:
-        for name in ("sos", "eos", "min_length", "length_penalty", "coverage_penalty"):
-            value = getattr(self, name)
-            if not 0 <= value < float("inf"):
-                raise ValueError(f"{name} must be at least 0; got {value}")
-        if self.beam_size < 1:
-            raise ValueError(f"beam_size must be at least 1; got {self.beam_size}")
+        not_negative = ("sos", "eos", "min_length", "length_penalty", "coverage_penalty")
+        check_search(self.beam_size, **{name: getattr(self, name) for name in not_negative})
         if not 1 <= self.n_best <= self.beam_size:
             raise ValueError(f"n_best must be between 1 and beam_size, {self.beam_size}; got {self.n_best}")
 

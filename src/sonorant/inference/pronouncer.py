@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from sonorant.data.facts import CorpusFacts
-from sonorant.decoding.beam_search import beam_search
+from sonorant.decoding.beam_search import beam_search, check_search
 from sonorant.decoding.ctc_prefix import CtcPrefixScorer
 from sonorant.export.model_folder import ModelFolder, ModelFolderError, write_model_folder
 from sonorant.lengths import pad_sequences
@@ -36,10 +36,7 @@ class SearchConfig:
     ctc_weight: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.beam_size < 1:
-            raise ValueError(f"beam_size must be at least 1; got {self.beam_size}")
-        if not 0 <= self.length_penalty < float("inf"):
-            raise ValueError(f"length_penalty must be at least 0; got {self.length_penalty}")
+        check_search(self.beam_size, length_penalty=self.length_penalty)
         if not 0 <= self.ctc_weight < 1:
             raise ValueError(f"ctc_weight must be at least 0 and below 1; got {self.ctc_weight}")
 
