@@ -4,8 +4,9 @@ dictionary of yours it learns English from CMUdict.
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -195,7 +196,7 @@ def _usable(lexicon: Lexicon, graphemes: SymbolTable, phones: SymbolTable, at_mo
     entries = {}
     for word, prons in lexicon.entries.items():
         known = [pron for pron in prons if all(phone in phones for phone in pron)]
-        if known and _can_be_spelled(word, graphemes):
+        if known and _is_accepted(word, partial(encode_word, graphemes=graphemes)):
             entries[word] = known
     if not entries:
         raise ValueError("data.dev: no word of it has only graphemes and phones that are in the training dictionary")
@@ -203,9 +204,9 @@ def _usable(lexicon: Lexicon, graphemes: SymbolTable, phones: SymbolTable, at_mo
     return usable if len(usable) <= at_most else hold_out_words(usable, at_most / len(usable), at_most)[1]
 
 
-def _can_be_spelled(word: str, graphemes: SymbolTable) -> bool:
+def _is_accepted(word: str, encode: Callable[[str], list[int]]) -> bool:
     try:
-        encode_word(word, graphemes)
+        encode(word)
     except ValueError:
         return False
     return True
@@ -220,14 +221,8 @@ def _announce(dictionaries: Dictionaries, rare: list[RarePhone]) -> None:
 
 def _some_words(lexicon: Lexicon, pronouncer: Pronouncer) -> list[str]:
     """A few words of a dictionary that can be pronounced, from all over it."""
-    words = []
-    for word in lexicon.words[:: max(1, len(lexicon) // _NUM_EXAMPLES)]:
-        try:
-            pronouncer.encode(word)
-        except ValueError:
-            continue
-        words.append(word)
-    return words[:_NUM_EXAMPLES]
+    words = lexicon.words[:: max(1, len(lexicon) // _NUM_EXAMPLES)]
+    return [word for word in words if _is_accepted(word, pronouncer.encode)][:_NUM_EXAMPLES]
 
 
 def _draw(pronouncer: Pronouncer, examples: Mapping[str, list[str]], path: Path) -> None:
