@@ -215,9 +215,7 @@ def fit_aligner(config: Config, task: Prepared, run: Path) -> bool:
         loss=config.loss,
         make_dev_loader=None if dev is None else loader_maker(dev, collate_alignment, config, config.seed),
     )
-    trainer = fit(lightning_task, config.trainer, run, seed=config.seed)
-    aligner.model.cpu().eval()
-    return trainer.is_global_zero
+    return fit(lightning_task, config.trainer, run, seed=config.seed)
 
 
 def _aligner(config: Config, sample_rate: int, utterances: Sequence[Utterance]) -> Aligner:

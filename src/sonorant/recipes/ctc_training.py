@@ -95,9 +95,7 @@ def fit_ctc(
         silence=symbols.encode([silence])[0] if silence is not None and guide_silence else None,
         silence_guide=config.silence_guide,
     )
-    trainer = fit(task, config.trainer, run, seed=config.seed)
-    recognizer.model.cpu().eval()
-    return trainer.is_global_zero
+    return fit(task, config.trainer, run, seed=config.seed)
 
 
 def finish(

@@ -121,7 +121,7 @@ class _Member(NamedTuple):
             loss=config.loss,
             make_dev_loader=loader_maker(self.dev_examples, collate_g2p, config, self.seed),
         )
-        trainer = fit(
+        is_writer = fit(
             task,
             replace(config.trainer, max_epochs=epochs),
             self.folder,
@@ -129,10 +129,9 @@ class _Member(NamedTuple):
             select_by="dev_per",
             label=self.label,
         )
-        self.model.cpu().eval()
-        if trainer.is_global_zero and config.ensemble > 1:
+        if is_writer and config.ensemble > 1:
             keep_finished(self.model, self.folder)
-        return trainer.is_global_zero
+        return is_writer
 
 
 def _fit_in_turn(members: Sequence[_Member]) -> bool:

@@ -167,7 +167,7 @@ class TtsStages:
         config, epochs = self.config, self._epochs(name)
         task = self._task(name)
         stopwatch = Stopwatch()
-        trainer = fit(
+        is_writer = fit(
             task,
             replace(config.trainer, max_epochs=epochs),
             folder,
@@ -175,8 +175,7 @@ class TtsStages:
             select_by=None if self.dev_set is None else "dev_loss",
             callbacks=[stopwatch, *([] if name == "predictors" or self.dev_set is None else [self._copies(epochs)])],
         )
-        self.model.cpu().eval()
-        if trainer.is_global_zero:
+        if is_writer:
             keep_finished(self.model, folder, {"train_seconds": str(stopwatch.seconds)})
         return stopwatch.seconds
 

@@ -111,7 +111,7 @@ def fit(
     select_by: str | None = None,
     callbacks: Sequence[Callback] = (),
     label: str | None = None,
-) -> Trainer:
+) -> bool:
     """Train a task, going on from the run's newest checkpoint if it has one.
 
     Args:
@@ -125,7 +125,8 @@ def fit(
             may be a progress bar.
 
     Returns:
-        The trainer; ``task`` holds the averaged weights.
+        Whether this process is the one that writes results; ``task``, on the CPU and in evaluation mode, holds the
+        averaged weights.
     """
     _quiet_lightning()
     seed_everything(seed, workers=True, verbose=False)
@@ -156,7 +157,8 @@ def fit(
     task.train()  # Lightning keeps whichever mode it finds
     with _threads(config.num_threads):
         trainer.fit(task, ckpt_path=latest_checkpoint(checkpoints), weights_only=True)
-    return trainer
+    task.cpu().eval()
+    return trainer.is_global_zero
 
 
 def _precision(config: TrainerConfig) -> str:
